@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far a value is from the expected one. What is not finite has no distance that a tolerance
- * could be above: an infinity or NaN matches itself alone, and no tolerance grows with it.
+ * The distance of a value from the expected one, for comparisons within a tolerance. An infinity
+ * or NaN equals only itself: its distance from any other value is infinite, so that no tolerance
+ * covers it, and it adds nothing to a relative tolerance.
  */
 #ifndef XM_UNIT_TESTS_COMPARE_H
 #define XM_UNIT_TESTS_COMPARE_H
@@ -18,7 +19,7 @@ distance(float got, float want)
     return same ? 0.0f : std::numeric_limits<float>::infinity();
 }
 
-/* What a relative tolerance is of. */
+/* Returns the magnitude that a relative tolerance is multiplied by; 0 for an infinity or NaN. */
 inline float
 magnitude(float want)
 {

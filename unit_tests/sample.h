@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples of long tables of cases. What takes time in tests of kernels is building them, one
- * for each row of a variant table and each format; all pairs are for `tools/test --all`
- * (XM_TEST_ALL=1). Otherwise each row runs a few cases, and each case is run by some row; and rows
- * for GPUs are compiled without optimising them (optimise_for in primitives/harness.h).
- * XM_TEST_SEED chooses the cases: tools/test makes it from the commit, a test program that is run
- * alone takes 1.
+ * Samples of long tables of cases. Tests of kernels spend most of their time building them: one
+ * build for each variant of a table and each format. `tools/test --all` (XM_TEST_ALL=1) runs all
+ * pairs. Otherwise each variant runs a few cases, each case is run by at least one variant, and
+ * variants for GPUs are compiled without optimisation (optimise_for in primitives/harness.h).
+ *
+ * XM_TEST_SEED selects the cases: tools/test derives it from the commit; without it the seed is
+ * 1.
  */
 #ifndef XM_UNIT_TESTS_SAMPLE_H
 #define XM_UNIT_TESTS_SAMPLE_H
@@ -41,7 +42,7 @@ random()
     return generator;
 }
 
-/* The cases 0 … n-1 of a table, dealt to those who run them. */
+/* Deals the cases 0 … n-1 of a table to variants, in random order. */
 class deck
 {
   public:
@@ -52,8 +53,8 @@ class deck
             std::shuffle(new_.begin(), new_.end(), random());
     }
 
-    /* Offers cases to `takes` until it took n of them: first those that nobody took yet. The
-     * whole table is offered where samples are off. */
+    /* Offers cases to `takes` until it returned true n times: first cases that nobody took yet,
+     * then others. Without sampling it offers every case. */
     void deal(size_t n, const std::function<bool(size_t)> &takes)
     {
         std::vector<size_t> left, again = old_;
@@ -67,7 +68,7 @@ class deck
             n -= takes(again[i]) && n > 0;
     }
 
-    /* For the last one, which takes everything: what nobody took yet. */
+    /* Offers all cases that nobody took yet; the last variant calls it. */
     void deal_rest(const std::function<bool(size_t)> &takes)
     {
         if (!is_whole())
@@ -88,7 +89,7 @@ class deck
     std::vector<size_t> new_, old_;
 };
 
-/* n of the values, in their order; all where samples are off. */
+/* Returns a sample of n values in their order; without sampling all of them. */
 template <typename T>
 std::vector<T>
 of(std::vector<T> values, size_t n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C API over a plugin of the tests' own: cancelling, callbacks, settings; and under failing
- * allocations.
+ * The C API over a fake plugin: cancelling runs, callbacks, settings, and every failing
+ * allocation.
  */
 #include <unistd.h>
 
@@ -38,7 +38,8 @@ TEST(ApiWithFake, ImportsExportsAndCompiles)
     ov_core_free(core);
 }
 
-/* Of a device that is not used yet, which gets what was set last. */
+/* A device that was not used yet keeps its settings and gets them when it is first used. If
+ * memory runs out while one is set, the old value must remain. */
 TEST(ApiWithFake, KeepsASettingWhenThereIsNoMemoryForTheNext)
 {
     std::string events;
@@ -65,7 +66,7 @@ TEST(ApiWithFake, KeepsASettingWhenThereIsNoMemoryForTheNext)
     ov_core_free(core);
 }
 
-/* A request on the fake device, whose only input is `value`. */
+/* Creates a request on the fake device that reads its only input from *value. */
 ov_infer_request_t *
 request_for(float *value)
 {
@@ -94,7 +95,7 @@ TEST(ApiWithFake, ARunningRequestIsBusyUntilItIsCancelled)
     float value = endless;
     ov_infer_request_t *r = request_for(&value);
     ov_tensor_t *y = nullptr;
-    ASSERT_EQ(ov_infer_request_cancel(r), OK); /* idle: nothing happens */
+    ASSERT_EQ(ov_infer_request_cancel(r), OK); /* idle: no effect */
     ASSERT_EQ(ov_infer_request_start_async(r), OK);
     EXPECT_EQ(ov_infer_request_wait_for(r, 1), RESULT_NOT_READY);
     EXPECT_EQ(ov_infer_request_start_async(r), REQUEST_BUSY);
@@ -108,11 +109,12 @@ TEST(ApiWithFake, ARunningRequestIsBusyUntilItIsCancelled)
     EXPECT_EQ(ov_infer_request_cancel(r), OK);
     EXPECT_EQ(ov_infer_request_wait(r), INFER_CANCELLED);
     value = 1;
-    EXPECT_EQ(ov_infer_request_infer(r), OK); /* and usable again */
+    EXPECT_EQ(ov_infer_request_infer(r), OK); /* the request is usable again */
     ov_infer_request_free(r);
 }
 
-/* Between the start and the device's own begin; the next run is none of the cancel's business. */
+/* Cancels after the start but before the device begins: that run ends as cancelled, and the next
+ * run is not affected. */
 TEST(ApiWithFake, ACancelBeforeTheDeviceBeginsIsNotLost)
 {
     for (bool in_thread : {false, true}) {
@@ -135,7 +137,8 @@ TEST(ApiWithFake, ACancelBeforeTheDeviceBeginsIsNotLost)
     }
 }
 
-/* However soon a cancel comes: a lost one would leave the run going on for ever. */
+/* A cancel counts however soon after the start it comes: if it were lost, the endless run would
+ * never end. */
 TEST(ApiWithFake, ACancelRightBehindTheStartIsNotLost)
 {
     enum { ROUNDS = 300 };
@@ -149,7 +152,7 @@ TEST(ApiWithFake, ACancelRightBehindTheStartIsNotLost)
     ov_infer_request_free(r);
 }
 
-/* An idle request has nothing to cancel: as OpenVINO's, it runs when it is asked next. */
+/* An idle request has nothing to cancel: as in OpenVINO, its next run is not cancelled. */
 TEST(ApiWithFake, ACancelOfAnIdleRequestIsForgotten)
 {
     float value = 1;
@@ -164,7 +167,7 @@ TEST(ApiWithFake, ACancelOfAnIdleRequestIsForgotten)
     ov_infer_request_free(r);
 }
 
-/* What a callback does with its request: reads the result, starts the next run. */
+/* Arguments of a callback that reads the request's result and starts its next run. */
 struct Chain {
     ov_infer_request_t *request;
     float *value;
@@ -200,7 +203,7 @@ TEST(ApiWithFake, ACallbackMayStartTheNextRun)
     ov_infer_request_free(r);
 }
 
-/* The callback frees its request, with the next run started or not. */
+/* Arguments of a callback that frees its request, possibly after it started the next run. */
 struct Freed {
     ov_infer_request_t *request;
     bool starts_another;
@@ -228,7 +231,8 @@ TEST(ApiWithFake, ACallbackMayFreeItsRequest)
     }
 }
 
-/* Model to result on the host reference; whatever was made is freed. */
+/* Runs a model on the host reference, from model to result. Frees everything it created, also
+ * after a failure. */
 ov_status_e
 run_all(xm_graph *g)
 {

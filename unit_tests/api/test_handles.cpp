@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The set of live handles, against a std::map.
+// Compares the set of live handles with a std::map.
 #include "plugin/api/handles.h"
 
 #include <map>
@@ -44,13 +44,14 @@ TEST(Handles, AreCounted)
     EXPECT_FALSE(xm_api_handle_drop(&x, XM_API_TENSOR));
 }
 
-// Neighbours that share a home move when one of them goes: all must still be found.
+// Removing an entry of the hash table moves its neighbours with the same home slot: all must
+// still be found.
 TEST(Handles, ComeAndGoInAnyOrder)
 {
     std::mt19937 random(7);
     std::map<size_t, int> model;
     for (int step = 0; step < 40000; step++) {
-        // grows to hundreds, shrinks to nothing, again and again
+        // adds up to hundreds of handles, then removes them, repeatedly
         const size_t i = random() % 700;
         const bool add = (step / 4000) % 2 == 0 ? random() % 4 != 0 : random() % 4 == 0;
         if (add) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing rows by timing them, on the fake engine with invented times: each launch of a kernel
- * takes the time that the test gives it, on a clock that only launches move.
+ * Choosing kernel variants by timing them, on the fake engine: each launch of a kernel takes the
+ * time that the test sets, on a clock that only launches advance.
  */
 #include "plugin/bench_kernels/tuner.h"
 
@@ -30,12 +30,12 @@ namespace
 
 double now_s;
 
-/* What a launch of a kernel does: it takes its time, and may end the process. */
+/* What the test makes a kernel do when it is launched. */
 struct Invented {
     double seconds = 100e-6;
-    int dies = 0; /* a signal; 0: it does not */
+    int dies = 0; /* the signal that a launch raises; 0: none */
     int launches = 0;
-    bool computes = true; /* writes a result */
+    bool computes = true; /* whether it writes a result */
 };
 
 void
@@ -51,7 +51,7 @@ take_time(const xm_fake_launch *launch, void *ctx)
     k->launches++;
     if (k->dies) {
         raise(k->dies);
-        _exit(3); /* the signal was handled, and the handler came back */
+        _exit(3); /* the signal's handler returned */
     }
     now_s += k->seconds;
 }
@@ -109,7 +109,7 @@ class Tuner : public ::testing::Test
         xm_row_trials_open(engine);
         return xm_tuner_run(&tuner, &p, decodes, &err);
     }
-    /* The name of the row that is kept. */
+    /* Returns the name of the variant that was kept for the problem; "" if none was. */
     std::string kept(const xm_timed_problem &p, const char *step = "linear_few")
     {
         const xm_variant_table *table = xm_timed_table(step);
@@ -131,7 +131,8 @@ class Tuner : public ::testing::Test
     xm_engine *engine = nullptr;
     xm_tuner tuner = {};
     xm_timed_problem linear, smaller;
-    /* the rows of linear_few that this device takes; those of dpas and dp4a share a kernel */
+    /* the variants of linear_few that this device takes; the dpas and dp4a variants share a
+     * kernel */
     std::map<std::string, Invented> kernels = {
         {"linear_gemv_dpas", {}}, {"linear_gemv_sg", {}}, {"linear_gemv_gen", {}},
         {"linear_gemm_dpas", {}}, {"linear_gemm_sg", {}}, {"linear_gemm_gen", {}}};
@@ -187,7 +188,8 @@ TEST_F(Tuner, PromptsAreStepsOfTheirOwn)
     EXPECT_EQ(kernels["linear_gemv_gen"].launches, 0);
 }
 
-/* Twice each: the first launch of a row, and the one that shows it. */
+/* A variant that is too slow is launched twice: the first launch does not count, the second shows
+ * its time. */
 TEST_F(Tuner, HopelessRowsAreCutOff)
 {
     kernels["linear_gemv_gen"].seconds = 0.3;
@@ -226,8 +228,8 @@ TEST_F(Tuner, StopsWhereTheBudgetEnds)
     EXPECT_NE(kept(linear, "linear_long"), "");
 }
 
-/* A step that needs more than a whole budget would else be begun anew at each start, and the steps
- * behind it would never be timed. */
+/* A step that needs more than a whole budget is settled as too long. Otherwise each start would
+ * begin it again and never reach the steps after it. */
 TEST_F(Tuner, StepsThatNeedMoreThanABudgetDoNotStopTheOthers)
 {
     int starts = 1;
@@ -240,7 +242,8 @@ TEST_F(Tuner, StepsThatNeedMoreThanABudgetDoNotStopTheOthers)
     EXPECT_EQ(tuner.spent, 0) << "they are settled";
 }
 
-/* Only the budget's end says that a step needs too much of it. */
+/* A step that was stopped by the caller stays unsettled; only the end of the budget settles a
+ * step as too long. */
 TEST_F(Tuner, StepsThatSomebodyStopsStayUnsettled)
 {
     static int left;
@@ -266,7 +269,7 @@ TEST_F(Tuner, HasNothingToDoWhereNothingIsKept)
     EXPECT_EQ(launches(), 0) << "kept rows are not wanted";
 }
 
-/* As another user, because nobody forbids root anything. */
+/* Runs in a child process as another user, because root may write everywhere. */
 TEST_F(Tuner, HasNothingToDoWhereTheFolderCanOnlyBeRead)
 {
     enum { IS_READ = 40, MEASURES, IS_NOT_READ_ONLY };
@@ -286,7 +289,8 @@ TEST_F(Tuner, HasNothingToDoWhereTheFolderCanOnlyBeRead)
 
 TEST_F(Tuner, StepsWithoutRowsToTimeAreSettled)
 {
-    xm_log_set_level(XM_LOG_NONE); /* of warnings on kernels that do not build */
+    /* hides the warnings about kernels that do not build */
+    xm_log_set_level(XM_LOG_NONE);
     for (const char *name :
          {"linear_gemv_dpas", "linear_gemv_sg", "linear_gemv_gen", "linear_ref"})
         ASSERT_TRUE(xm_fake_refuse_build(engine, name));
@@ -308,12 +312,12 @@ TEST_F(Tuner, NoticesTimesThatMeanNothing)
     EXPECT_EQ(launches(), 1) << "nothing more is tried";
 }
 
-/* ---- rows that end their process ------------------------------------------------------------- */
+/* ---- variants that end their process --------------------------------------------------------- */
 
 class Dying : public Tuner
 {
   protected:
-    /* In a process of its own; whether that was ended, or ended itself. */
+    /* Runs the tuner in a child process and expects that it does not end normally. */
     void run_elsewhere()
     {
         const pid_t pid = fork();
@@ -336,7 +340,7 @@ TEST_P(DyingOf, AreNeverTimedAgain)
 {
     kernels["linear_gemv_sg"] = {1e-6, GetParam()};
     run_elsewhere();
-    kernels["linear_gemv_sg"].dies = 0; /* it would be the fastest */
+    kernels["linear_gemv_sg"].dies = 0; /* it would now be the fastest */
     ASSERT_EQ(run(linear), XM_OK) << err.text;
     EXPECT_EQ(kept(linear), "linear_gemv_dpas");
     ASSERT_EQ(run(smaller), XM_OK) << err.text;
@@ -344,7 +348,7 @@ TEST_P(DyingOf, AreNeverTimedAgain)
     EXPECT_EQ(kernels["linear_gemv_sg"].launches, 0);
 }
 
-/* Of a crash; and of the alarm of a process whose row hangs. */
+/* SIGKILL stands for a crash, SIGALRM for the alarm that ends a process whose variant hangs. */
 INSTANTIATE_TEST_SUITE_P(Signals, DyingOf, ::testing::Values(SIGKILL, SIGALRM));
 
 TEST_F(Dying, OfSomebodysSignalAreNotToBlame)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line of xemoe benchmark_app, and the properties that it asks for.
+ * The command line of xemoe benchmark_app, and the properties that it sets.
  */
 #include "plugin/benchmark_app/benchmark_args.h"
 #include "plugin/benchmark_app/benchmark_config.h"
@@ -18,7 +18,7 @@ namespace
 
 using Words = std::vector<std::string>;
 
-/* A command line that is read, with "-m model" in front. */
+/* Reads a command line, with "-m model" in front. */
 class Args
 {
   public:
@@ -72,7 +72,7 @@ TEST(BenchmarkArgs, HaveDefaults)
     EXPECT_EQ(r.a.hint, nullptr);
 }
 
-/* One dash or two, the long name, and a value behind '='. */
+/* A flag has one dash or two, a short or a long name, and its value may follow a '='. */
 TEST(BenchmarkArgs, HaveTwoNamesAndFourSpellings)
 {
     for (const Words &words :
@@ -99,7 +99,7 @@ TEST(BenchmarkArgs, SwitchesStandAloneOrTakeAValue)
     EXPECT_EQ(Args({"-pc", "-pcseq", "yes"}).given(), "m=model|pc=|pcseq=yes|");
 }
 
-/* As scripts give a variable that nobody has set. */
+/* An empty value counts as not given: scripts pass unset variables so. */
 TEST(BenchmarkArgs, EmptyValuesAreNotSaid)
 {
     const Args r({"-shape", "", "-data_shape", "", "-layout", "", "-report_folder", "",
@@ -130,7 +130,7 @@ TEST(BenchmarkArgs, ZeroSecondsAndThreadsAreNotSaid)
     EXPECT_EQ(r.given(), "m=model|t=0|nthreads=0|");
 }
 
-/* Behind an empty word there is nothing, be it spelled as a flag in memory. */
+/* An empty word ends at its '\0', even if the bytes behind it spell a flag. */
 TEST(BenchmarkArgs, AnEmptyWordIsNoFlag)
 {
     char memory[] = "\0niter=5", program[] = "benchmark_app", m[] = "-m", model[] = "x";
@@ -227,7 +227,8 @@ TEST(BenchmarkArgs, HelpNeedsNothingElse)
 
 /* ---- properties -------------------------------------------------------------------- */
 
-/* "device key value source" of each, in order. */
+/* The properties that a command line sets; text() lists them in order as "device key value
+ * source". */
 struct Config {
     explicit Config(const Words &words) : args(words)
     {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What benchmark_app's flags say by name; its figures, and the form of its reports.
+ * Values that benchmark_app's flags give by input name, its figures, and the format of its
+ * reports.
  */
 #include "plugin/benchmark_app/benchmark_config.h"
 #include "plugin/benchmark_app/benchmark_out.h"
@@ -36,7 +37,7 @@ struct Shapes {
     Shapes(const Shapes &) = delete;
     Shapes &operator=(const Shapes &) = delete;
 
-    /* "name[1,3] name[..]" */
+    /* Returns the shapes as "name[1,3] name[..]". */
     std::string text() const
     {
         xm_strbuf b = {};
@@ -207,7 +208,7 @@ latency_lines(const xm_benchmark_latency &l, uint64_t percent,
     return testing::internal::GetCapturedStdout();
 }
 
-/* The average decides on the unit of all four. */
+/* The average decides the unit of all four latencies. */
 TEST(BenchmarkOut, SmallLatenciesAreInMicroseconds)
 {
     EXPECT_EQ(
@@ -282,7 +283,7 @@ TEST_F(Report, IsThreeObjectsOfTexts)
                      R"("execution_results": {        "throughput": "1234.50"    }})");
 }
 
-/* What is found out only when the file is closed. */
+/* A full disk is noticed only when the file is closed. */
 TEST(DumpedConfig, SaysThatTheDiskIsFull)
 {
     const xm_benchmark_config nothing = {};

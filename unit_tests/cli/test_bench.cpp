@@ -119,7 +119,7 @@ TEST(BenchValues, TextsAreSplitAtCommasUnlessTheyAreOne)
     xm_bench_texts_free(&t);
 }
 
-/* ---- what is printed ----------------------------------------------------------------- */
+/* ---- printed output ------------------------------------------------------------------ */
 
 const uint64_t samples[] = {2000000000, 1000000000, 4000000000};
 
@@ -170,7 +170,8 @@ print(xm_bench_format format, const std::vector<xm_bench_result> &results,
 
 TEST(BenchOut, SumsUpSamples)
 {
-    const xm_bench_result r = result(); /* 256, 512 and 128 tokens a second */
+    /* three runs of 256, 512 and 128 tokens a second */
+    const xm_bench_result r = result();
     EXPECT_EQ(r.avg_ns, 2333333333u);
     EXPECT_EQ(r.stddev_ns, 1527525231u);
     EXPECT_NEAR(r.avg_ts, 298.666667, 1e-6);
@@ -213,7 +214,8 @@ TEST(BenchOut, NamesTestsAsLlamaBenchDoes)
     }
 }
 
-/* As when no model could be read: an empty list would look like a result. */
+/* Without a result nothing is printed, as when no model could be read: an empty table would look
+ * like a result. */
 TEST(BenchOut, WithoutATestNothingIsPrinted)
 {
     for (xm_bench_format format : {XM_BENCH_NONE, XM_BENCH_MD, XM_BENCH_CSV,
@@ -221,7 +223,7 @@ TEST(BenchOut, WithoutATestNothingIsPrinted)
         EXPECT_EQ(print(format, {}), "") << format;
 }
 
-/* Characters, not bytes, fill a column. */
+/* Columns are filled by characters, not by bytes: "è" has two bytes. */
 TEST(BenchOut, TheTableIsLlamaBenchs)
 {
     EXPECT_EQ(
@@ -235,7 +237,8 @@ TEST(BenchOut, TheTableIsLlamaBenchs)
         "\nbuild: xemoe 1.0\n");
 }
 
-/* A terminal breaks no row: what is alike in the tests stands above them. */
+/* A row must not be wider than the terminal: columns with equal values in all tests are printed
+ * above the table. */
 TEST(BenchOut, ANarrowTableHasTheTestsColumns)
 {
     xm_bench_result gen = result(), other = result();
@@ -257,7 +260,7 @@ TEST(BenchOut, ANarrowTableHasTheTestsColumns)
     EXPECT_EQ(narrow.substr(0, narrow.find("\n\n")),
               "modèle 30.53B u4, size 16.00 GiB, params 30.53 B,\n"
               "  backend OpenCL, ngl -1");
-    /* as wide as the table */
+    /* a terminal as wide as the table */
     EXPECT_EQ(print(XM_BENCH_MD, {result()}, XM_BENCH_NGL, 120),
               print(XM_BENCH_MD, {result()}));
     EXPECT_NE(print(XM_BENCH_MD, {result()}, XM_BENCH_NGL, 119),

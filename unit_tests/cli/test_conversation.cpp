@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The messages of a chat: taking back, leaving out, beginning anew.
+ * The messages of a chat: undoing a turn, leaving out old turns, starting again.
  */
 #include <gtest/gtest.h>
 
@@ -13,7 +13,8 @@
 namespace
 {
 
-/* "system user assistant …" as the first letters of roles, each with the message's text. */
+/* A conversation made from the first letters of roles: "sua" is system, user, assistant. The text
+ * of each message is its number. */
 class Conversation
 {
   public:
@@ -88,7 +89,8 @@ TEST(Conversation, BeginsAnewAlsoWhereTurnsWereLeftOut)
     EXPECT_EQ(c.seen(), "ux");
 }
 
-/* What is taken back may be all that was seen. */
+/* An undo may remove all turns that were still shown: then turns that were left out are shown
+ * again. */
 TEST(Conversation, TakingBackShowsWhatWasLeftOutAgain)
 {
     Conversation c("uaua");

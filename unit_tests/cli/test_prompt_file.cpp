@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a prompt's file loses at its end, and prompts in lines.
+ * What is cut off at the end of a prompt file, and files with one prompt a line.
  */
 #include <gtest/gtest.h>
 #include <unistd.h>

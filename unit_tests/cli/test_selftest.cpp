@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of selftest: what is said of two texts, and which words choose parts.
+ * The parts of selftest: the comparison of two texts, and the words that choose parts.
  */
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace
 {
 
-/* What is said where the texts differ; "": they are the same. */
+/* Returns what selftest prints about two texts; "" if they are the same. */
 std::string
 compare(const char *result, const char *before)
 {
@@ -46,7 +46,7 @@ TEST(SelftestTexts, AreComparedByTheirIds)
               differ + "4 of 4 on");
 }
 
-/* Nothing is not the same as nothing: a comparison that could not be made has failed. */
+/* Two texts without ids are not equal: a comparison that could not be made is a failure. */
 TEST(SelftestTexts, WithoutIdsAreNotTheSame)
 {
     const std::string none = "; there are no ids of two texts to compare";
@@ -56,7 +56,7 @@ TEST(SelftestTexts, WithoutIdsAreNotTheSame)
     EXPECT_EQ(compare("{}", R"({"ids": [1]})"), none);
 }
 
-/* Each of the words that shells complete chooses a part. */
+/* Each word that shells complete chooses a part. */
 TEST(SelftestParts, AreChosenByTheirWords)
 {
     struct xm_strbuf words = {};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Fuzz targets: each reads one hostile input through one reader. libFuzzer (tools/fuzz)
- * searches for inputs; test_corpus.cpp runs those of corpus/<target>/ in every test run.
+ * Fuzz targets: each feeds one hostile input to one reader. libFuzzer (tools/fuzz) searches for
+ * inputs; test_corpus.cpp runs the inputs of corpus/<target>/ in every test run.
  *
- * A target aborts where a promise is broken that no sanitizer sees.
+ * A target aborts when the reader breaks a promise that no sanitizer checks.
  */
 #ifndef XM_UNIT_TESTS_FUZZ_FUZZ_H
 #define XM_UNIT_TESTS_FUZZ_FUZZ_H
@@ -15,7 +15,7 @@
 
 #include "runtime/util/status.h"
 
-/* The name and the result, 0, are libFuzzer's. */
+/* libFuzzer prescribes the name and the result, which is always 0. */
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
 inline void
@@ -27,7 +27,8 @@ require(bool holds, const char *what)
     abort();
 }
 
-/* Failed with a sentence, or worked without one. */
+/* Returns whether a call succeeded. Aborts unless a failure set an error text and a success set
+ * none. */
 inline bool
 worked(enum xm_status status, const struct xm_error &err)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exported models: any bytes are a model, or are refused with a sentence. The input is a header and
-// sections without the space between them; here they are put in their places and sealed, so that
-// the search gets past the checksums.
+// Exported models: any bytes are a model or are refused with an error text. The input is a header
+// and sections without the space between them. The target puts the sections in their places and
+// computes the checksums, so that the fuzzer gets past them.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -15,7 +15,7 @@
 namespace
 {
 
-// The input: the sections' sizes, 16 bits each, then the sections.
+// Returns a file from the input: the sizes of the sections, 16 bits each, then the sections.
 std::string
 unpack(const uint8_t *bytes, size_t n, const xm_device_info &device)
 {
@@ -48,7 +48,7 @@ unpack(const uint8_t *bytes, size_t n, const xm_device_info &device)
     return blob;
 }
 
-// The checksums of constants are those of what they refer to.
+// Sets the checksums of constants to those of the bytes that they refer to.
 void
 seal_views(std::string &blob)
 {
@@ -70,7 +70,7 @@ seal_views(std::string &blob)
     memcpy(&blob[0], &h, sizeof(h));
 }
 
-// Reads it, and then everything that refers to it.
+// Reads the file, and then everything that it refers to.
 void
 read(const uint8_t *bytes, size_t n, const xm_device_info &device)
 {

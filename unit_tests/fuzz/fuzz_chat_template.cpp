@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chat template; behind a NUL, the conversation as JSON.
+// The input is a chat template; after a NUL, the conversation as JSON.
 #include <algorithm>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file, and all that can be asked of it.
+// The input is a GGUF file; the target reads all its values and tensors.
 #include <string>
 
 #include "plugin/readers/gguf.h"
@@ -14,7 +14,7 @@ sum_of(const xm_bytes &bytes)
     return sum;
 }
 
-/* Every value by every getter of its kind. */
+/* Reads every value of a list with each getter of its type, and returns a sum of them. */
 static uint64_t
 ask(const xm_gguf_values &list)
 {

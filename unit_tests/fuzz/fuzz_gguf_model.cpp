@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file as a model: any keys and tensors are a graph of bounded size that is valid, or are
-// refused with a sentence.
+// The input is a GGUF file that is read as a model: it becomes a valid graph of bounded size, or
+// is refused with an error text.
 #include <cstring>
 
 #include "plugin/models/gguf_graph.h"
 #include "transformations/graph/validate.h"
 #include "unit_tests/fuzz/fuzz.h"
 
-// libFuzzer's; there is none where only the corpus is run.
+// libFuzzer defines this; it is NULL in the program that only runs the corpus.
 extern "C" __attribute__((weak)) size_t LLVMFuzzerMutate(uint8_t *bytes, size_t n,
                                                          size_t most);
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n, size_t most,
@@ -16,7 +16,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n, size_t most,
 namespace
 {
 
-// What no file of some kilobytes needs.
+// More memory than the graph of any file of some kilobytes needs.
 enum { MOST_ARENA_BYTES = 64 << 20 };
 
 const uint64_t edges[] = {0,          1,          2,          3,
@@ -24,7 +24,7 @@ const uint64_t edges[] = {0,          1,          2,          3,
                           32,         0x7fffffff, 0xfffffffe, 0xffffffff,
                           0x80000000, 0x7fc00000, 0x3f800000, UINT64_MAX};
 
-// Another value of a key, or of one of its list.
+// Overwrites the number of a random key, or one number of its list, with an edge value.
 bool
 change_a_key(uint8_t *bytes, const xm_gguf *g, unsigned random)
 {
@@ -42,7 +42,7 @@ change_a_key(uint8_t *bytes, const xm_gguf *g, unsigned random)
 
 } // namespace
 
-// Half of the changes are of values, which leave the file readable.
+// Half of the mutations change only the value of a key, which leaves the file readable.
 size_t
 LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n, size_t most, unsigned seed)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GGUF file: all of its text side, and a text (its key "text") encoded and decoded with it.
+// The input is a GGUF file: its tokenizer and chat template are read, and the text in its key
+// "text" is encoded and decoded.
 #include "plugin/text/gguf/gguf_text.h"
 #include "unit_tests/fuzz/fuzz.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A grammar in GBNF, or where XM_FUZZ_SCHEMA is defined a JSON Schema; behind a NUL, a text that is
-// matched and says which tokens to follow.
+// The input is a grammar in GBNF, or a JSON Schema if XM_FUZZ_SCHEMA is defined; after a NUL, a
+// text that is matched and also selects the tokens to follow.
 #include <algorithm>
 
 #include "unit_tests/fuzz/fuzz_grammar.h"

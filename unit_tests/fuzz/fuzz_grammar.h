@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A grammar of hostile origin, and texts of it: the masks say what reading single tokens says, and
- * a text that follows them can always go on or end.
+ * Follows a hostile grammar token by token and checks two promises: a token that the mask allows
+ * is accepted, and while a mask allows a token the text can go on.
  */
 #ifndef XM_UNIT_TESTS_FUZZ_FUZZ_GRAMMAR_H
 #define XM_UNIT_TESTS_FUZZ_FUZZ_GRAMMAR_H
@@ -12,7 +12,8 @@
 #include "plugin/text/constraint.h"
 #include "unit_tests/fuzz/fuzz.h"
 
-/* Single characters, bytes and some longer tokens. */
+/* Returns a tokenizer of single ASCII characters, two byte tokens and some longer tokens. It is
+ * made once. */
 inline const xm_tokenizer *
 fuzz_tokenizer()
 {
@@ -40,7 +41,8 @@ fuzz_tokenizer()
     return t;
 }
 
-/* Follows a grammar: `picks` says which of the tokens that may come. */
+/* Generates up to 40 tokens under a grammar. Byte i of `picks` selects token i: the first allowed
+ * id at or after that byte modulo the size of the vocabulary. */
 inline void
 follow_grammar(const xm_grammar *g, const std::string &picks)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph text: what was parsed prints, and what is printed parses to the same.
+// The input is graph text: a graph that was parsed can be printed, and its printed text parses to
+// the same graph.
 #include <string>
 
 #include "transformations/graph/text.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of a request, behind a letter that names the endpoint, and the texts that it asks for.
+// The input is a letter that names an endpoint of the server and the body of a request to it,
+// which the server answers.
 #include <cstring>
 
 #include "runtime/util/json.h"

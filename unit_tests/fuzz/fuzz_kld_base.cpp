@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of log-probabilities, every row of it.
+// The input is a file of log-probabilities, of which every row is read.
 #include <math.h>
 
 #include "plugin/logits/kld.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A .npy file of token ids, or of logits.
+// The input is a .npy file of token ids or of logits.
 #include "plugin/program_util/npy.h"
 #include "unit_tests/fuzz/fuzz.h"
 
@@ -25,7 +25,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     read_floats(bytes, n);
     if (!xm_npy_is(bytes, n) || !worked(xm_npy_read(bytes, n, &a, &err), err))
         return 0;
-    int64_t sum = 0; /* every element can be read */
+    int64_t sum = 0; /* Reads every element. */
     for (uint64_t i = 0; i < a.rows * a.cols; i++)
         sum ^= a.data[i];
     require(sum != INT64_MIN || a.rows > 0, "there are rows when there are elements");

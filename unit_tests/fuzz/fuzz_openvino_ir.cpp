@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The XML of an OpenVINO IR, with 512 bytes of weights.
+// The input is the XML of an OpenVINO IR; 512 bytes of weights are given.
 #include <memory>
 
 #include "plugin/readers/openvino_ir.h"
@@ -12,7 +12,8 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
     static uint8_t weights[512];
     for (size_t i = 0; i < sizeof(weights); i++)
-        weights[i] = static_cast<uint8_t>(i % 8 ? 0 : 1 + i / 8); /* small i64 and f64 */
+        /* small numbers if read as i64 or f64 */
+        weights[i] = static_cast<uint8_t>(i % 8 ? 0 : 1 + i / 8);
     xm_graph *g = nullptr;
     xm_error err = {};
     enum xm_status s =

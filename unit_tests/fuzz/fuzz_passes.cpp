@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graph text through every pass: valid graphs stay valid, or are refused with a sentence.
+// The input is graph text, which goes through every pass: a valid graph stays valid, or is
+// refused with an error text.
 #include <string>
 
 #include "transformations/graph/text.h"
@@ -15,7 +16,7 @@ LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     xm_error err = {};
     if (xm_graph_parse(text.c_str(), &g, &err) != XM_OK)
         return 0;
-    xm_caps caps = {}; // everything can be run, in f16
+    xm_caps caps = {}; // a device that can run everything, in f16
     caps.precision = XM_F16;
     const xm_pipeline_options options = {"", "", "", false};
     if (worked(xm_graph_validate(g, nullptr, &err), err) &&

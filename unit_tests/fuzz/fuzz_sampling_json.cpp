@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling parameters of a request, as JSON.
+// The input is the sampling parameters of a request, as JSON.
 #include "plugin/text/sampler.h"
 #include "plugin/text/sampling_json.h"
 #include "unit_tests/fuzz/fuzz.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tokenizer.json; behind a NUL, the text to encode and decode with it.
+// The input is a tokenizer.json; after a NUL, a text that is encoded and decoded with it.
 #include <string>
 
 #include "plugin/text/tokenizer.h"

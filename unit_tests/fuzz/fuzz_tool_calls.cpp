@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of a tool; its first byte says the form.
+// The input is a tool call as a model writes it; its first byte selects the syntax.
 #include <yyjson.h>
 
 #include <cstring>

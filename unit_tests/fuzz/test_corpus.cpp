@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one fuzz target over its corpus: what the fuzzer found once stays found. Each
-// input is copied to the heap, exactly as long as it is, for AddressSanitizer.
+// Runs a fuzz target on its corpus, so that errors that the fuzzer found once are found again.
+// Each input is copied to a heap block of exactly its size, so that AddressSanitizer sees reads
+// beyond its end.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,7 +20,8 @@ TEST(Corpus, EveryInputIsReadOrRefused)
         std::vector<uint8_t> bytes{std::istreambuf_iterator<char>(stream), {}};
         bytes.shrink_to_fit();
         fprintf(stderr, "%s\n",
-                file.path().filename().c_str()); /* last: the one that crashed */
+                /* After a crash, the last name printed is that of the input. */
+                file.path().filename().c_str());
         EXPECT_EQ(LLVMFuzzerTestOneInput(bytes.data(), bytes.size()), 0);
         inputs++;
     }

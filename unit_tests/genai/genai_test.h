@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Handles of the GenAI API that free themselves, and JSON in and out.
+ * Owning pointers to handles of the GenAI API, a capture of the log, and JSON to and from text.
  */
 #ifndef XM_UNIT_TESTS_GENAI_GENAI_TEST_H
 #define XM_UNIT_TESTS_GENAI_GENAI_TEST_H
@@ -24,7 +24,7 @@ using History = std::unique_ptr<ov_genai_chat_history, Free<ov_genai_chat_histor
 using Config =
     std::unique_ptr<ov_genai_generation_config, Free<ov_genai_generation_config_free>>;
 
-/* What a call writes to the log. */
+/* Collects in `text` what is logged while the object lives. */
 class Log
 {
   public:

@@ -21,7 +21,7 @@ history(const std::string &messages = "[]")
     return History(h);
 }
 
-/* What a getter gives, as text; "" and its status where it fails. */
+/* Returns the JSON text that a getter returns; "" if it fails, with the expected status. */
 template <typename Get>
 std::string
 got(Get get, HistoryStatus expected = OV_GENAI_CHAT_HISTORY_OK)
@@ -282,7 +282,7 @@ TEST(ChatHistory, RefusesMissingArguments)
     EXPECT_EQ(c, nullptr);
 }
 
-/* Every allocation in turn: an error, nothing lost, nothing half done. */
+/* Each allocation fails once: the call returns an error, leaks nothing and changes nothing. */
 TEST(ChatHistory, SurvivesWithoutMemory)
 {
     const Json list = json("[{\"a\":1},{\"b\":2}]"), one = json("{\"c\":3}");

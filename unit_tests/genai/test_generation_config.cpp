@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generation configs: defaults, files, and which values go together.
+ * Generation configs: defaults, files, and which values are allowed together.
  */
 #include <cmath>
 #include <functional>
@@ -48,7 +48,7 @@ TEST(GenerationConfig, HasDefaults)
 using Set = std::function<void(ov_genai_generation_config *)>;
 
 struct Rule {
-    const char *says; /* of its sentence; NULL: nothing is wrong */
+    const char *says; /* a part of the error text; NULL: the config is valid */
     Set set;
 };
 
@@ -280,7 +280,7 @@ TEST(GenerationConfig, RefusesDamagedFiles)
     EXPECT_EQ(c, nullptr);
 }
 
-/* As many as an end can have, and then far more, which are not looked at. */
+/* The longest list that is allowed, then longer lists, whose further ids are not read. */
 TEST(GenerationConfig, RefusesListsOfIdsWithoutEnd)
 {
     const size_t most = 4096;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of generate whose memory runs out, at every allocation in turn: an error, nothing lost, and
- * the next call is as if nothing had been. And the memory of a pipeline that its streamer frees.
+ * Calls of generate in which each allocation fails once: the call returns an error, nothing
+ * leaks, and the next call works as if the failure had not been. And pipelines that are freed by
+ * their streamer.
  */
 #include <functional>
 
@@ -107,7 +108,7 @@ TEST_F(WithoutMemory, BeamsFail)
     expect_recovery();
 }
 
-/* A template that memory ran out for is read anew. */
+/* A template that could not be read for lack of memory is read again on the next request. */
 TEST_F(WithoutMemory, TemplatesAreReadLater)
 {
     xm_package *p = package.p;
@@ -129,7 +130,7 @@ TEST_F(WithoutMemory, TemplatesAreReadLater)
     }
 }
 
-/* A turn that fails is none. */
+/* A turn of a chat that fails is not added to its messages. */
 TEST_F(WithoutMemory, TurnsOfAChatFail)
 {
     ov_status_e status;
@@ -152,7 +153,8 @@ class Freed : public WithoutMemory
 {
 };
 
-/* Nothing of it is used behind its end, and nothing is left. */
+/* The streamer frees the pipeline during a run: the pipeline is used until the run ends, and then
+ * freed. */
 TEST_F(Freed, PipelinesEndBehindTheirRun)
 {
     auto *own = static_cast<ov_genai_llm_pipeline *>(xm_calloc(1, sizeof(pipe)));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Metrics: means and deviations of what was measured, alone and pooled.
+ * Metrics: means and standard deviations of measured values, of one run and of several runs
+ * pooled.
  */
 #include <cmath>
 #include <vector>
@@ -76,7 +77,7 @@ TEST(PerfMetrics, ThroughputIsThatOfTheMeanTime)
     x.add(XM_GENAI_TPOT, {5.0});
     EXPECT_EQ(ov_genai_perf_metrics_get_throughput(&x.m, &mean, &std), OK);
     EXPECT_EQ(mean, 80.0f);
-    EXPECT_EQ(std, 48.0f); /* 12.5 ms, deviating by 7.5 */
+    EXPECT_EQ(std, 48.0f); /* mean 12.5 ms, deviation 7.5 ms */
 }
 
 TEST(PerfMetrics, ArePooled)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A node of every op with random sizes and attributes, as graph text: the last line is the node.
+ * Random graphs in text form for every op: the last line is the node under test, the lines before
+ * it are its operands. Sizes and attributes are drawn at random.
  *
- * A parameter's name says what its elements may be: "any" (of -1 to 1), "above" (zero), "above1",
- * "below4" (whole numbers of 0 to 3).
+ * The name of a parameter says which values its elements may have: "any" (-1 to 1), "above"
+ * (above zero), "above1" (above one), "below4" (whole numbers from 0 to 3).
  */
 #ifndef XM_UNIT_TESTS_GRAPH_ALGEBRA_CASES_H
 #define XM_UNIT_TESTS_GRAPH_ALGEBRA_CASES_H
@@ -21,7 +22,9 @@ class Text
     {
     }
     std::string lines;
-    uint64_t not_asked = 0; // operands whose linearity depends on more than is claimed
+    // Bit mask of operands in which the result may be linear although the op does not claim so:
+    // the test skips them when it looks for operands that are not linear.
+    uint64_t not_asked = 0;
 
     int below(int n)
     {
@@ -137,7 +140,8 @@ inline void
 scatter(Text &t, const std::string &op)
 {
     const std::string reduction = t.any({"none", "sum", "max", "min", "prod"}), how = "reduction=" + reduction;
-    t.not_asked = reduction == "prod" ? ~0ull : 0; // linear in the data, unless an index comes twice
+    // "prod" is linear in the data unless an index occurs twice.
+    t.not_asked = reduction == "prod" ? ~0ull : 0;
     if (op == "scatter_nd_update")
         return t.op(op, {t.in("4,3"), t.ids("2,1", 4), t.in("2,3")}, how);
     t.op(op, {t.in("4,3"), t.ids("2,3", 4), t.in("2,3"), t.number("0")}, how);
@@ -162,8 +166,8 @@ inline void
 linear(Text &t, const std::string &op)
 {
     const std::string x = t.in("2,3,4"), none = "_";
-    t.not_asked = ~0x3ull; // weights and biases
-    if (t.maybe()) { // a gated unit
+    t.not_asked = ~0x3ull; // all operands from the weights on
+    if (t.maybe()) { // a gated linear unit
         std::string factor = none, w = t.in("6,4"), bias = t.maybe() ? t.in("6") : none;
         std::string slice;
         int form = t.below(3);
@@ -192,7 +196,8 @@ experts(Text &t, const std::string &op)
     std::string ids = routes ? none : t.ids("5,2", 3, "i32");
     std::string gate_up = t.any({"interleaved", "stacked", "up_first_interleaved", "up_first_stacked"});
     std::string gate = t.in(two ? "3,16,4" : "3,8,4"), up = two ? none : t.in("3,8,4"), down = t.in("3,4,8");
-    t.not_asked = ~0x4003ull; // weights, biases, scales and factors
+    // all operands but the tokens, the routing and the addend
+    t.not_asked = ~0x4003ull;
     t.op(op, {x, routing, ids, none, fused && t.maybe() ? t.in("3") : none, gate, up, down,
               t.maybe() ? t.in(two ? "3,1,16" : "3,1,8") : none, t.maybe() ? t.in("3,1,4") : none,
               shared ? t.in("6,4") : none, shared ? t.in("6,4") : none, shared ? t.in("4,6") : none,
@@ -218,7 +223,8 @@ inline const std::vector<AlgebraCase> algebra_cases = {
     {{"result", "assign", "read_value"}, [](Text &t, const std::string &op) {
         std::string x = t.in("3,4");
         if (op == "read_value")
-            t.not_asked = ~0ull; // its operand counts before the state is written
+            // The operand counts only until the state is written.
+            t.not_asked = ~0ull;
         t.op(op == "read_value" ? "read_value f32[3,4]" : op, {x},
              op == "result" ? "name=\"y\"" : "variable=\"s\"");
     }},
@@ -275,7 +281,8 @@ inline const std::vector<AlgebraCase> algebra_cases = {
     {{"range"}, [](Text &t, const std::string &op) { t.op(op, {t.number("0"), t.number("3"), t.number("1")}, "output_type=i64"); }},
     {{"one_hot"}, [](Text &t, const std::string &op) {
         t.op(op, {t.ids("3", 4), t.number("4"), t.in(""), t.in("")});
-        t.not_asked = ~0ull; // on and off are linear together with what is not on
+        // The on and off values are linear only together.
+        t.not_asked = ~0ull;
     }},
     {{"non_zero"}, unary},
     {{"cum_sum"}, [](Text &t, const std::string &op) {
@@ -307,7 +314,7 @@ inline const std::vector<AlgebraCase> algebra_cases = {
             {"out multiply x0 x1; out multiply x0 c0; out add x1 c1", 3},
             {"out multiply x0 c0; round_bf16 s0 _; out add s1 x1; out multiply x1 c1", 3}};
         const auto &chain = chains[(size_t)t.below(5)];
-        t.not_asked = ~0x3ull; // constants
+        t.not_asked = ~0x3ull; // the constants
         t.op(op, {t.in("2,3,4"), t.in("2,3,4"), t.in("4"), t.in(t.any({"4", "1"}))}, "steps=\"" + chain.first + "\"",
              chain.second);
     }},

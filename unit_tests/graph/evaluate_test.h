@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A graph under construction that a test evaluates, and tensors for it.
+ * A fixture for tests that build a graph node by node and evaluate it, and tensors for such
+ * graphs.
  */
 #ifndef XM_UNIT_TESTS_GRAPH_EVALUATE_TEST_H
 #define XM_UNIT_TESTS_GRAPH_EVALUATE_TEST_H
@@ -67,7 +68,7 @@ ints_of(const xm_tensor *t)
     return t && t->i ? Ints(t->i, t->i + t->n) : Ints{-999};
 }
 
-// A graph under construction, its inputs and its run.
+// A graph that the test builds, the tensors of its inputs, and the results of its run.
 class Evaluate : public testing::Test
 {
   protected:
@@ -85,7 +86,7 @@ class Evaluate : public testing::Test
         xm_state_store_destroy(states);
         xm_graph_destroy(g);
     }
-    // A parameter of the tensor's own type, which the run gets.
+    // Adds a parameter of the tensor's type and shape; the run reads the tensor as its value.
     xm_value *in(Tensor t)
     {
         xm_type type = {};
@@ -159,7 +160,8 @@ class Evaluate : public testing::Test
             outputs.emplace_back(t, xm_tensor_destroy);
         return status;
     }
-    // The value of v, run as the graph's result.
+    // Makes v the only result, runs the graph and returns the value of v. NULL, with a test
+    // failure, if the run fails.
     const xm_tensor *value(xm_value *v)
     {
         EXPECT_NE(v, nullptr) << g->err.text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs of tests, written as text.
+ * Graphs of tests, parsed from text, and parts of graphs printed as text.
  */
 #ifndef XM_UNIT_TESTS_GRAPH_GRAPH_TEXT_H
 #define XM_UNIT_TESTS_GRAPH_GRAPH_TEXT_H
@@ -29,7 +29,8 @@ take(xm_strbuf *b)
     return s;
 }
 
-/* "graph" and its name are added. NULL with *error set when it is refused. */
+/* Parses the lines of a graph, before which "graph" and a name are added. Returns NULL if the
+ * parser refuses them; then *error is the error text. */
 inline Graph
 parse(const std::string &lines, std::string *error = nullptr)
 {
@@ -69,7 +70,7 @@ print(xm_dim d)
     return take(&b);
 }
 
-/* The types of a node's results: "f32[4], i64[4]". */
+/* Returns the types of a node's results as "f32[4], i64[4]". */
 inline std::string
 types(const xm_node *n)
 {
@@ -79,7 +80,7 @@ types(const xm_node *n)
     return s;
 }
 
-/* "{past, 8}", or "?" when it is not known. */
+/* Returns the known elements of a value as "{past, 8}", or "?" if they are unknown. */
 inline std::string
 content(const xm_value *v)
 {

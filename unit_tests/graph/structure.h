@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs compared by structure: ops, attributes, types and wiring.
+ * Compares graphs by structure: ops, attributes, types and operands.
  */
 #ifndef XM_UNIT_TESTS_GRAPH_STRUCTURE_H
 #define XM_UNIT_TESTS_GRAPH_STRUCTURE_H
@@ -11,8 +11,8 @@
 
 #include "transformations/graph/text.h"
 
-/* The graph's text with places instead of numbers and without names of values and nodes: the same
- * for graphs that differ in nothing else. */
+/* Returns the graph's text with values numbered by position and without the names of values and
+ * nodes. Two graphs that differ only in numbers and names have the same text. */
 inline std::string
 structure(const xm_graph *g)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What algebra.h claims of every op, by evaluating it: f(a + b) = f(a) + f(b) where it is said to
-// be linear, and not where it is not; what parts of the operands give, put together, is what the
-// whole gives, for every assignment of layouts.
+// Checks what algebra.h claims of every op by evaluating it. Linearity: f(a + b) = f(a) + f(b)
+// exactly in the operands where it is claimed. Layouts: for every assignment of layouts, the
+// results of two parts of the operands, put together, are the result of the whole.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -87,7 +87,7 @@ class Node
         }
         return list;
     }
-    void fill_states() // keys and values of two positions before
+    void fill_states() // gives attention a past of two positions
     {
         if (n->op != XM_OP_ATTENTION)
             return;
@@ -149,7 +149,7 @@ lift(const xm_tensor *t)
     return r;
 }
 
-// Attributes that repeat a size of the operands.
+// Returns a copy of the node whose attributes have the sizes of these operands.
 static xm_node
 resized(const xm_node *n, const Tensors &in, int part)
 {
@@ -171,7 +171,7 @@ evaluate(const Node &node, const Tensors &in, const std::map<std::string, Tensor
          int part = 0)
 {
     xm_node n = resized(node.n, in, part);
-    std::vector<xm_use> uses(n.in, n.in + n.n_in); // of which a part may lack some
+    std::vector<xm_use> uses(n.in, n.in + n.n_in); // an operand may be absent in a part
     for (size_t i = 0; i < uses.size(); i++)
         if (in[i].absent)
             uses[i].value = xm_none(node.graph.get());
@@ -216,7 +216,8 @@ sum(const Tensor &a, const Tensor &b, double factor = 1.0)
     return r;
 }
 
-// How far two tensors are from each other, beside what their elements are made of.
+// Returns the largest difference between elements of two tensors, relative to `scale`; infinity
+// if the shapes differ.
 static double
 distance(const Tensor &a, const Tensor &b, double scale)
 {
@@ -242,7 +243,8 @@ static const double EQUAL = 2e-5, DIFFERENT = 1e-3;
 class Algebra : public testing::TestWithParam<std::string>
 {
   protected:
-    // f(a + b) - f(a) - f(b) of result r, the operands in `set` being added.
+    // Returns how far result r is from f(a + b) = f(a) + f(b), where a and b differ in the
+    // operands of `set`. `affine`: f(0) is subtracted.
     static double nonlinearity(Node &node, uint64_t set, uint32_t r, bool affine = false)
     {
         Tensors a = node.operands(), b = a, both = a, zero = a;
@@ -261,7 +263,7 @@ class Algebra : public testing::TestWithParam<std::string>
         return distance(fab[r], right, size_of(fa, r) + size_of(fb, r));
     }
 
-    // No element of result r reads two elements of operand i.
+    // Fails if an element of result r depends on two elements of operand i.
     static void expect_elementwise(Node &node, uint32_t i, uint32_t r)
     {
         Tensors in = node.operands();
@@ -327,7 +329,7 @@ TEST_P(Algebra, LinearWhereItSaysSo)
     }
 }
 
-// Of what is not claimed some operands do not add up.
+// An operand that is not claimed to be linear must not be so by measurement.
 TEST_P(Algebra, NotLinearWhereItDoesNotSaySo)
 {
     for (unsigned seed = 0; seed < SEEDS; seed++) {
@@ -361,7 +363,7 @@ TEST_P(Algebra, NotLinearWhereItDoesNotSaySo)
 
 // ---- layouts --------------------------------------------------------------------------
 
-// Elements from .. to along a dimension.
+// Returns the elements from `from` to `to` along a dimension.
 static Tensor
 slice(const Tensor &t, uint32_t dim, int64_t from, int64_t to)
 {
@@ -397,7 +399,8 @@ join(const Tensor &a, const Tensor &b, uint32_t dim)
     return r;
 }
 
-// Where a dimension is cut, at the same fraction of its grains everywhere; 0: it cannot be.
+// Returns the index at which a dimension is cut, a multiple of the grain near the fraction; 0 if
+// it has only one grain.
 static int64_t
 cut_of(const Tensor &t, const xm_layout &l, double fraction)
 {
@@ -427,7 +430,7 @@ take_apart(Node &node, const Tensors &whole, const Tensors &result,
             p.possible &= cut > 0;
             p.of[0][i] = slice(whole[i], in[i].dim, 0, cut);
             p.of[1][i] = slice(whole[i], in[i].dim, cut, whole[i].dim[in[i].dim]);
-            for (auto &s : node.states) // which have as many heads as k and v
+            for (auto &s : node.states) // the cache has as many heads as K and V
                 if (i == XM_ATTENTION_K) {
                     p.states[0][s.first] = slice(s.second, 2, 0, cut);
                     p.states[1][s.first] = slice(s.second, 2, cut, s.second.dim[2]);
@@ -482,7 +485,8 @@ TEST_P(Algebra, PartsMakeTheWhole)
 INSTANTIATE_TEST_SUITE_P(EveryOp, Algebra, testing::ValuesIn(all_ops()),
                          [](const auto &info) { return info.param; });
 
-// "in0 split 2 by 4, in2 split 1 by 4, out partial": what is not mirrored.
+// Returns each assignment of layouts as text: "in0 split 2 by 4, in2 split 1 by 4, out partial".
+// Mirrored operands are left out.
 static std::vector<std::string>
 assignments(const xm_node *n)
 {
@@ -514,8 +518,8 @@ expect_assignment(const std::string &lines, const std::string &wanted)
         << wanted << testing::PrintToString(list);
 }
 
-// What tensor parallelism needs: heads, rows and columns of products, the inside of experts.
-// Columns are cut between the groups of a scale.
+// The cuts that tensor parallelism uses: heads, rows and columns of products, the inner dimension
+// of experts. Columns are cut only between quantization groups.
 TEST(Layouts, CutTheLayersOfALanguageModel)
 {
     const std::string linear = R"(
@@ -543,8 +547,8 @@ TEST(Layouts, CutTheLayersOfALanguageModel)
                       "out0 partial, ");
 }
 
-// Experts are cut between them; then a shared expert is cut at the same fractions, or the first
-// device has it.
+// The expert dimension is cut. Then a shared expert is cut at the same fraction, or the first
+// device computes it.
 TEST(Layouts, CutBetweenExperts)
 {
     const std::string layer = R"(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Clones of graphs: the same text, nothing shared that an edit could reach.
+ * Clones of graphs: a clone prints the same text and shares nothing that an edit could change.
  */
 #include "runtime/util/memory.h"
 #include "unit_tests/graph/graph_text.h"
@@ -16,7 +16,7 @@ const char source[] = "%0 = parameter f32[batch,tokens,8] name=\"x\"\n"
                       "%5 = add %3, %4\n"
                       "result %5 name=\"y\"\n";
 
-/* A source that dies when its last clone does. */
+/* A mapping that destroys its graph when the last clone releases it. */
 struct Owner {
     xm_mapping base;
     xm_graph *graph;

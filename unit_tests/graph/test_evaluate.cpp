@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host reference of each op against small values worked out by hand, symbol binding and states.
+// The host reference of each op against small values computed by hand; binding of symbols;
+// states.
 #include <cmath>
 #include <cstring>
 
@@ -57,7 +58,8 @@ TEST_F(Evaluate, ComparesAndCombinesEveryPair)
 {
     struct {
         xm_op op;
-        Ints of_order, of_flags; // 1 and 2, 2 and 2, 3 and 2, NaN and 2; 00, 01, 10, 11
+        // for 1, 2, 3, NaN compared with 2; for flags 00, 01, 10, 11
+        Ints of_order, of_flags;
     } cases[] = {
         {XM_OP_EQUAL, {0, 1, 0, 0}, {1, 0, 0, 1}},
         {XM_OP_NOT_EQUAL, {1, 0, 1, 1}, {0, 1, 1, 0}},
@@ -190,7 +192,7 @@ TEST_F(Evaluate, ReductionsAlsoOfNothing)
     EXPECT_EQ(one(XM_OP_REDUCE_MIN, bytes), (Ints{255}));
 }
 
-/* Floats may be anybody's: no shape knows their number. */
+/* A range of floats has a number of elements that no shape bounds, so that evaluating limits it. */
 TEST_F(Evaluate, RangesHaveAnEnd)
 {
     xm_attr attr = defaults(XM_OP_RANGE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fused operations against the plain graphs that they stand for, and failing memory.
+// Compares fused ops with the plain graphs that they replace; each failing allocation.
 #include <cmath>
 #include <cstring>
 
@@ -22,7 +22,7 @@ struct AttentionCase : Evaluate {
         return op(XM_OP_ATTENTION, {q, k, v, beam ? beam : none, none, none, none},
                   &attr);
     }
-    // [1,n,heads,D]: rows first … first+n-1 of a pattern.
+    // Returns rows first … first+n-1 of a pattern, as [1,n,heads,D].
     static Tensor rows(unsigned seed, int heads, int first, int n)
     {
         Floats all = pattern(T * heads * D, seed);
@@ -40,7 +40,7 @@ TEST_F(AttentionCase, PlainAttentionAgrees)
     Floats expected(t->f, t->f + t->n);
     const int64_t order[] = {0, 2, 1, 3};
     auto heads_first = [&](xm_value *x) { return xm_transpose(&b, x, order, 4); };
-    // each key head repeated for its two query heads
+    // repeats each key head for its two query heads
     auto repeated = [&](xm_value *x) {
         xm_attr attr = defaults(XM_OP_GATHER);
         return op(XM_OP_GATHER, {heads_first(x), axes({0, 0, 1, 1}), scalar(1)}, &attr);
@@ -55,7 +55,8 @@ TEST_F(AttentionCase, PlainAttentionAgrees)
     expect_near(value(xm_transpose(&b, out, order, 4)), expected);
 }
 
-/* ScaledDotProductAttention-13: query i sees keys 0 ... i, and the mask is not looked at. */
+/* ScaledDotProductAttention-13: with `causal`, query i sees keys 0 ... i, and the mask is
+ * ignored. */
 TEST_F(AttentionCase, ACausalSdpaIsAlignedToTheFirstKey)
 {
     xm_attr attr = defaults(XM_OP_SDPA);
@@ -97,7 +98,7 @@ TEST_F(AttentionCase, ChunksGiveTheRowsOfTheWhole)
     ASSERT_EQ(chunks.size(), whole.size());
     for (size_t i = 0; i < whole.size(); i++)
         EXPECT_NEAR(chunks[i], whole[i], 1e-6f);
-    kept[3] = ints({1}, {1}, XM_I32); // the state has one row only
+    kept[3] = ints({1}, {1}, XM_I32); // the state has only one row
     EXPECT_EQ(run(), XM_INVALID);
     EXPECT_EQ(xm_state_get(states, "k")->dim[1], T) << "a failed run changed a state";
 }
@@ -149,7 +150,7 @@ struct MoeCase : Evaluate {
         v[XM_MOE_W_DOWN] = weight({E, H, I}, down);
         return v;
     }
-    // Every expert on every token, weighted by the routing scattered over all experts.
+    // Computes every expert for every token; routing weights are scattered over all experts.
     Floats tiled(xm_value *hidden, xm_node *route)
     {
         xm_value *all =

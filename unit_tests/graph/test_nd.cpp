@@ -9,7 +9,7 @@
 namespace
 {
 
-// Result 0 of a graph without parameters, as floats or integers.
+// Returns the elements of result 0 of a graph without parameters, floats or integers.
 std::vector<double>
 evaluate(const char *text, std::vector<int64_t> *dims = nullptr)
 {
@@ -50,7 +50,7 @@ error_of(const char *text)
 
 using Values = std::vector<double>;
 
-// x[-1, ..., ::-2, new]: every second of the last row, from its end.
+// x[-1, ..., ::-2, new]: every second element of the last row, from its end.
 TEST(StridedSlice, TakesAllMasksAtOnce)
 {
     std::vector<int64_t> dims;

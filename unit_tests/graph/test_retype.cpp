@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other element types for tensors of inputs and results.
+ * Changes the element types of a graph's inputs and results.
  */
 #include "transformations/graph/retype.h"
 #include "unit_tests/graph/graph_text.h"

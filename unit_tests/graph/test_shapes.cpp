@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every shape function, by graph text: the types (and content) of the last line's
- * results, or a part of the refusal.
+ * Every shape function, by graph text: a test states the types (and known content) of the last
+ * line's results, or a part of the error text.
  */
 #include "unit_tests/graph/graph_text.h"
 
 namespace
 {
 
-/* Weights and biases of 4 experts [8,32]; then the fused op's operands from its routing on. */
+/* Weights and biases of 4 experts [8,32], then the operands of the fused op from the routing on. */
 #define FUSED_BY_IDS                                                                     \
     "%0 = parameter f32[t,32]\n%1 = parameter f32[t,4]\n"                                \
     "%2 = weight f32[4,8,32] f16 @1\n%3 = weight f32[4,32,8] f16 @2\n"                   \
@@ -19,11 +19,11 @@ namespace
 #define X           "%0 = parameter f32[batch,tokens,256]\n"
 #define KV          "%0 = parameter f32[batch,past + tokens,8,32]\n"
 
-/* shape_of x -> {batch, tokens, 256} at %1, scalar indices 0 and 1 at %2 and %3. */
+/* %1 = the shape {batch, tokens, 256} of x; %2 and %3 = scalar indices 0 and 1. */
 #define SHAPE X "%1 = shape_of %0\n%2 = const i64[] {0}\n%3 = const i64[] {1}\n"
 
 const struct {
-    const char *text, *types, *content; /* content NULL: does not matter */
+    const char *text, *types, *content; /* content NULL: not checked */
 } good[] = {
     /* elementwise */
     {X "%1 = parameter f32[256]\n%2 = add %0, %1", "f32[batch,tokens,256]", "?"},
@@ -178,14 +178,14 @@ const struct {
      "f32[b,8,s,64]\n"
      "%3 = sdpa %0, %1, %2",
      "f32[b,8,t,64]", nullptr},
-    /* sources, sinks, states */
+    /* parameters, results, states */
     {"%0 = parameter f32[b,0,8]\n%1 = read_value f32[b,past,8] %0 variable=\"k\"",
      "f32[b,past,8]", nullptr},
     {"%0 = read_value f32[b,past,8] variable=\"k\"\n%1 = assign %0 variable=\"k\"",
      "f32[b,past,8]", nullptr},
     {X "result %0 name=\"y\"", "f32[batch,tokens,256]", nullptr},
     {"%0 = weight f16[4,8,32] f16 @0", "f16[4,8,32]", nullptr},
-    /* what passes create */
+    /* ops that passes create */
     {X "%1 = parameter f32[256]\n%2 = rms_norm %0, %1 epsilon=1e-06",
      "f32[batch,tokens,256]", nullptr},
     {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[1,t,32]\n%2 = rope %0, %1, %1",

@@ -35,7 +35,7 @@ result %9 name="y"
 result %6
 )";
 
-/* Blobs are numbered by their node in what is printed. */
+/* Returns full_text as it is printed: there a blob has the number of its node. */
 std::string
 renumbered()
 {
@@ -44,7 +44,7 @@ renumbered()
     return s;
 }
 
-/* What is parsed is a weight that holds together, of numbers that are finite. */
+/* A parsed weight has all its parts and finite numbers. */
 TEST(Text, WeightsOfCodesKeepTheirParts)
 {
     const char *const texts[] = {"nf4 group=32 scale=f16",
@@ -275,7 +275,7 @@ TEST(Text, AShapeValueHasElementsUpToALimit)
     }
 }
 
-/* A caller whose blobs have so many bytes, whatever is asked for. */
+/* Returns the error text of parsing a line, with a caller whose blobs all have n_bytes bytes. */
 std::string
 error_with_bytes(const std::string &line, size_t n_bytes)
 {
@@ -309,7 +309,7 @@ TEST(Text, RefusesTooFewBytesOfTheCaller)
     EXPECT_NE(error_with_bytes(weight, 31).find("weight @1: "), std::string::npos);
 }
 
-/* Any text cut off or with one byte changed is refused or parsed, never worse. */
+/* Text that is cut off or has one byte changed is parsed or refused, without a crash. */
 TEST(Text, DamagedTextIsHarmless)
 {
     const std::string text = full_text;
@@ -331,7 +331,7 @@ TEST(Text, DamagedTextIsHarmless)
     }
 }
 
-/* Every allocation fails once, in building, printing and parsing. */
+/* Each allocation fails once while a graph is built, printed and parsed. */
 TEST(Text, SurvivesEveryFailingAllocation)
 {
     uint64_t n = 1;

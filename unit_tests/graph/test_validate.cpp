@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Broken graphs, each broken in one way, and what the validator says.
+ * Graphs that are broken in one way each, and the validator's error text.
  */
 #include <functional>
 
@@ -92,7 +92,7 @@ TEST(Validate, CollectsAllErrors)
 
 const struct {
     const char *text;
-    const char *error; /* NULL: nothing is left over */
+    const char *error; /* NULL: the graph has no leftovers */
 } leftovers[] = {
     {"%0 = const u8[2048,1024] @0\n%1 = convert %0 to=f16", "%1 (convert) would expand"},
     {"%0 = const u8[1024,1024] @0\n%1 = convert %0 to=f16", nullptr},

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every kernel file compiles alone, with the defaults that it documents, and without a
- * warning, on the OpenCL driver that is present; and those that multiply integers for each format
- * of weights in blocks. tools/check_kernels runs this test and does the same offline for Intel
- * GPUs where their compiler is installed.
+ * Every kernel file compiles alone, with the default values of its macros, without a warning, on
+ * the OpenCL driver of this machine. Kernels that multiply integers compile for each block
+ * format. tools/check_kernels runs this test, and compiles the kernels offline for Intel GPUs if
+ * their compiler is installed.
  */
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ class Kernels : public testing::Test
     }
 
     xm_engine *engine = nullptr;
-    std::string said; /* that builtins.h lacks something, for one */
+    std::string said; /* log of the build, such as "builtins.h lacks …" */
 };
 
 TEST_F(Kernels, EveryFileCompilesAloneWithoutWarnings)
@@ -84,7 +84,8 @@ TEST_F(Kernels, EveryFileCompilesAloneWithoutWarnings)
     EXPECT_EQ(said, "");
 }
 
-/* A kernel that a format keeps from building is replaced by a slower one: here it is an error. */
+/* At run time a kernel that does not build for a format is replaced by a slower one; here this is
+ * an error. */
 TEST_F(Kernels, FormatsCompileAsIntegersWithoutWarnings)
 {
     size_t n_formats = 0;

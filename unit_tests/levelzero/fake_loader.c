@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A Level Zero loader with one driver and two GPUs that are not there: a discrete one with a
- * memory of its own, and an integrated one. The test names the call that fails; after a zeInit
- * that failed, devices are handed out that one must not touch.
+ * A fake Level Zero loader with one driver and two GPUs: a discrete one with memory of its own,
+ * and an integrated one. The test names the call that fails. After a failed zeInit the loader
+ * still hands out devices, and aborts when one is used.
  */
 #include <level_zero/ze_api.h>
 #include <level_zero/zes_api.h>
@@ -11,7 +11,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* For the test: the name of the call that fails, and with which code. */
+/* The test sets the name of the call that fails, and the code that it returns. */
 EXPORT char fake_ze_fails[64];
 EXPORT ze_result_t fake_ze_code;
 
@@ -40,8 +40,8 @@ handle(uintptr_t n)
     return (void *)n;
 }
 
-/* Fills *n handles 1, 2 …, whether there are as many or not, as some drivers do; abort() where
- * more than `have` are wanted. */
+/* Fills *n handles with 1, 2 …. With `handles` NULL it sets *n to `have`. Aborts if more than
+ * `have` handles are asked for. */
 static void
 give(uint32_t have, uint32_t *n, void *handles)
 {
@@ -196,7 +196,7 @@ zesDeviceEnumPowerDomains(zes_device_handle_t device, uint32_t *n, zes_pwr_handl
     return ZE_RESULT_SUCCESS;
 }
 
-/* 42 W, whatever the real time. */
+/* Reports a power of 42 W by counters that do not depend on the clock. */
 EXPORT ze_result_t
 zesPowerGetEnergyCounter(zes_pwr_handle_t p, zes_power_energy_counter_t *counter)
 {

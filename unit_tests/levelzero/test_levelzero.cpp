@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The Level Zero module on a loader of the test's own (fake_loader.c), with each call failing,
- * and on loaders that are none.
+ * The Level Zero module on a fake loader (fake_loader.c) in which each call fails once, and on
+ * files that are no loaders.
  */
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -127,7 +127,7 @@ TEST_F(LevelZero, FindsTheDeviceOfOpenCl)
     EXPECT_FALSE(xm_ze_find(ze, &by_id, &i));
 }
 
-/* The fake aborts when anything is asked of it after a zeInit that failed. */
+/* The fake loader aborts if it is called after a failed zeInit. */
 TEST_F(LevelZero, StopsAtTheFirstFailure)
 {
     for (const char *call : core_calls) {
@@ -144,9 +144,9 @@ TEST_F(LevelZero, SaysWhyAQuantityIsMissing)
 {
     static const struct {
         const char *call;
-        bool memory, power, clocks; /* still there */
+        bool memory, power, clocks; /* whether each is still reported */
     } cases[] = {
-        {"zesInit", true, true, true}, /* the core's handles serve */
+        {"zesInit", true, true, true}, /* the devices of the core API are used */
         {"zesDriverGet", true, true, true},
         {"zesDeviceGet", true, true, true},
         {"zesDeviceGetProperties", false, false, false},
@@ -163,7 +163,7 @@ TEST_F(LevelZero, SaysWhyAQuantityIsMissing)
     for (const auto &c : cases) {
         SCOPED_TRACE(c.call);
         xm_ze_telemetry t;
-        fail(c.call, 0x70010000); /* not permitted */
+        fail(c.call, 0x70010000); /* the code for "not permitted" */
         err = {};
         ASSERT_EQ(xm_ze_open(&ze, &err), XM_OK) << err.text;
         xm_ze_measure(ze, 0, &t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of log-probabilities, and what is said of two models by them, against what another program
- * has written and computed (make_kld_base.py).
+ * Files of log-probabilities, and the statistics that compare two models by them. Expected values
+ * come from another program (make_kld_base.py).
  */
 #include "plugin/logits/kld.h"
 #include "plugin/text/log_sum_exp.h"
@@ -37,7 +37,7 @@ const std::string golden = content(XM_SOURCE_DIR "/unit_tests/logits/kld_base.bi
 
 using Row = std::vector<float>;
 
-/* kld_base.txt */
+/* Rows of two models and the expected statistics, read from kld_base.txt. */
 struct Golden {
     std::vector<Row> base, other;
     std::map<std::string, xm_estimate> expected;
@@ -79,7 +79,7 @@ read(const std::string &bytes)
     return r;
 }
 
-/* The golden file with a word at an offset. */
+/* Returns the golden file with the 32-bit word at an offset replaced. */
 std::string
 with(size_t offset, uint32_t word)
 {
@@ -271,7 +271,8 @@ TEST(Kld, SaysWhatAnotherProgramComputes)
         EXPECT_NEAR(e.error, expected.error, 1e-6) << name;
     }
     struct xm_strbuf text = {};
-    xm_kld_print(&k, &text); /* in order from here on */
+    /* Printing sorts the values, which the quantiles below need. */
+    xm_kld_print(&k, &text);
     EXPECT_NEAR(xm_kld_quantile(k.divergence, k.n, 0.9), g.expected.at("kld_p90").value,
                 1e-6);
     EXPECT_NEAR(xm_kld_quantile(k.dp, k.n, 0.1), g.expected.at("dp_p10").value, 1e-6);
@@ -341,7 +342,7 @@ TEST(Distribution, OfLargeAndExcludedLogitsIsFinite)
 
 TEST(Estimate, HasAnErrorOfEnoughValuesOnly)
 {
-    const xm_estimate e = xm_estimate_of(6.0, 14.0, 3, 2); /* 1, 2, 3 */
+    const xm_estimate e = xm_estimate_of(6.0, 14.0, 3, 2); /* of the values 1, 2, 3 */
     EXPECT_NEAR(e.value, 2.0, 1e-12);
     EXPECT_NEAR(e.error, std::sqrt(2.0 / 3.0 / 2.0), 1e-12);
     EXPECT_EQ(xm_estimate_of(6.0, 14.0, 3, 4).error, 0.0);

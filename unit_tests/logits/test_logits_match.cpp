@@ -19,7 +19,7 @@ match(const Row &a, const Row &b)
     return m;
 }
 
-/* b has mean 4 and variance 5; a is off by 1 and by 3. */
+/* b has mean 4 and variance 5; a differs from it by 1 and by 3. */
 TEST(LogitsMatch, HasBothErrors)
 {
     const xm_logits_match m = match({2, 3, 5, 10}, {1, 3, 5, 7});
@@ -37,7 +37,7 @@ TEST(LogitsMatch, HasTheDivergenceFromTheOther)
     double expected = 0.0;
     for (int i = 0; i < 3; i++) {
         a.push_back((float)std::log(q[i]) +
-                    7.0f); /* a constant changes no distribution */
+                    7.0f); /* adding a constant leaves the softmax as it is */
         b.push_back((float)std::log(p[i]));
         expected += p[i] * std::log(p[i] / q[i]);
     }
@@ -71,7 +71,8 @@ TEST(LogitsMatch, NanIsNoMatch)
     EXPECT_FALSE(xm_nmse_sum(&m) == 0.0);
 }
 
-/* Some programs write a large negative number where others have -inf. */
+/* A token that the other model excludes with a large negative logit instead of -inf adds nothing
+ * to the divergence. */
 TEST(LogitsMatch, WhatTheOtherNeverSaysCountsNothingInTheDivergence)
 {
     EXPECT_EQ(match({1, 2, -INFINITY}, {1, 2, -1e9f}).kld, 0.0);

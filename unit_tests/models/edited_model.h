@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model's file with a key or a tensor changed, and what becomes of it.
+ * A small model whose keys and tensors a test edits, and the graph that is built from the edited
+ * file.
  */
 #ifndef XM_UNIT_TESTS_MODELS_EDITED_MODEL_H
 #define XM_UNIT_TESTS_MODELS_EDITED_MODEL_H
@@ -15,7 +16,7 @@
 namespace gguf
 {
 
-/* The number in files of a type of values. */
+/* Returns the number that GGUF files have for an element type. */
 inline uint32_t
 type_number(enum xm_element element)
 {
@@ -61,7 +62,8 @@ class model
     std::vector<entry> keys;
     std::vector<tensor_entry> tensors;
 
-    /* Keys stand without the architecture, unless they are general ones. */
+    /* Sets a key. `key` is written without the prefix of the architecture, except for keys that
+     * begin with "general.". */
     model &set(const std::string &key, uint32_t type, const std::string &value)
     {
         drop(key);
@@ -129,7 +131,7 @@ class model
     std::string name_, arch_;
 };
 
-/* The graph of a file, or the sentence that says why there is none. */
+/* Builds the graph of an edited model; after a failure the error text says why there is none. */
 class graph_of
 {
   public:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The small models of the folder data, and what make_models.py says of them.
+ * The small models of the folder data, and the logits that make_models.py computed for them.
  */
 #ifndef XM_UNIT_TESTS_MODELS_MODEL_FILES_H
 #define XM_UNIT_TESTS_MODELS_MODEL_FILES_H
@@ -40,7 +40,7 @@ read_gguf(const std::string &name)
     return Graph(g, xm_graph_destroy);
 }
 
-/* A text, and its logits [T,V] in float64, rounded. */
+/* A text and its logits [T,V], computed in float64 and rounded to f32. */
 struct Golden {
     std::vector<int64_t> ids;
     std::vector<float> logits;

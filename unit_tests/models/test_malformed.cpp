@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that are wrong, and files at the edge: each has a graph, or one sentence that says what is
- * wrong with which key or tensor; nothing is made of sizes that no tensor has.
+ * Invalid GGUF files and files with edge values: each becomes a graph, or is refused with an
+ * error text that names the key or tensor. No memory is allocated for sizes that no tensor has.
  */
 #include <algorithm>
 #include <regex>
@@ -18,7 +18,7 @@ namespace
 
 enum { ARENA_BYTES = 8 << 20 }; /* more than the graph of any of these files needs */
 
-/* Whether it fails with all of the parts in its sentence. */
+/* Fails unless the model is refused with an error text that contains all parts. */
 void
 expect_refused(const model &m, std::initializer_list<const char *> parts)
 {
@@ -29,7 +29,8 @@ expect_refused(const model &m, std::initializer_list<const char *> parts)
             << part << " is not in: " << g.err.text;
 }
 
-/* A graph of bounded size, or a sentence (graph_of looks at that). */
+/* Returns whether the model becomes a graph; the graph must be of bounded size. graph_of checks
+ * that a refusal has an error text. */
 bool
 is_taken(const model &m)
 {
@@ -38,7 +39,8 @@ is_taken(const model &m)
     return g.graph != nullptr;
 }
 
-/* A model without it is another model, but one that there may be. */
+/* Returns whether the model is valid without this tensor, though it then computes something else.
+ */
 bool
 is_optional(const std::string &model, const std::string &tensor)
 {
@@ -51,7 +53,8 @@ is_optional(const std::string &model, const std::string &tensor)
         "glm4moe blk.*attn_..bias",
         "gemma4.* blk.*layer_output_scale.weight",
         "gemma4-moe blk.*ffn_down_exps.scale",
-        "gemma4-e blk.2.attn_v.weight", /* of a full layer: its keys are its values then */
+        /* Layer 2 sees all positions: without values it uses its keys as values. */
+        "gemma4-e blk.2.attn_v.weight",
     };
     return std::any_of(std::begin(known), std::end(known), [&](const char *k) {
         return std::regex_match(model + " " + tensor, std::regex(k));
@@ -173,7 +176,7 @@ TEST_P(GgufFile, NeedsSomeKeys)
     }
 }
 
-/* The others have a default, or are missed by a tensor. */
+/* Without a key, the model gets a default or is refused: the call must not crash. */
 TEST_P(GgufFile, OfWhichAnyKeyIsGone)
 {
     for (const auto &k : whole.keys) {
@@ -237,7 +240,7 @@ TEST_P(GgufFile, SaysWhichTensorIsGone)
         model m = whole;
         m.drop_tensor(t.name);
         const graph_of g(m);
-        /* what may be in one tensor or in two is missed by one of the names */
+        /* Gate and up, or K and V, may be one tensor or two: the error text may name either. */
         const std::string named =
             std::regex_replace(std::regex_replace(t.name, std::regex("gate_up"), "gate"),
                                std::regex("attn_[kv]_b"), "attn_kv_b");
@@ -254,7 +257,8 @@ TEST_P(GgufFile, SaysWhichTensorHasWrongSizes)
     for (const auto &t : whole.tensors) {
         model m = whole;
         auto &cut = m.tensor(t.name);
-        /* a row less, or an element of a vector; a table's rows are the vocabulary */
+        /* Removes the last row, or the last element of a vector; not of the token table, whose
+         * rows are the vocabulary. */
         const uint64_t last = cut.ne.back();
         const size_t row = cut.data.size() / last;
         if (last == 1 || t.name == "token_embd.weight")
@@ -291,7 +295,7 @@ TEST_P(GgufFile, SaysThatATensorIsNotKnown)
     }
 }
 
-/* One of them would be left out. */
+/* If both were accepted, one of the two would be ignored without a word. */
 TEST_P(GgufFile, SaysThatGateAndUpAreThereTwice)
 {
     for (const auto &t : whole.tensors) {
@@ -359,7 +363,8 @@ TEST(GgufFile, SaysWhichFloatIsWrong)
     }
 }
 
-/* Nothing reads them, and a model is another one with them. */
+/* These keys change what a model computes, and xemoe does not implement them: values that change
+ * something are refused. */
 TEST(GgufFile, WithAKeyThatChangesAModelUnread)
 {
     const struct {
@@ -386,7 +391,8 @@ TEST(GgufFile, WithAKeyThatChangesAModelUnread)
     expect_refused(causal("\2"), {"attention.causal"});
 }
 
-/* Values go to terminals as names do, within a sentence. */
+/* Texts of a file are printed within error texts: control characters and invalid UTF-8 must not
+ * reach a terminal. */
 TEST(GgufFile, SaysTextsThatAreNoCommands)
 {
     model m("qwen2");
@@ -424,7 +430,8 @@ TEST(GgufFile, NamesThePositionsThatAreKnown)
     EXPECT_TRUE(is_taken(m));
 }
 
-/* The factors are as many as full layers rotate pairs: none are read behind them. */
+/* There is one frequency factor for each pair of columns that full layers rotate. Layers that
+ * rotate another number of columns are refused, so that nothing is read beyond the factors. */
 TEST(GgufFile, WithFactorsForOtherPairs)
 {
     model m("gpt-oss");
@@ -442,7 +449,8 @@ TEST(GgufFile, WithFactorsForOtherPairs)
     expect_refused(m, {"frequency of pair 1"});
 }
 
-/* Factors are beside matrices, one of each expert; those of inputs are not read. */
+/* A ".scale" tensor has one factor for a matrix, or one for each expert; ".input_scale" is
+ * ignored. */
 TEST(GgufFile, WithFactorsOfMatrices)
 {
     const auto add = [](model &m, const char *name, size_t n, uint32_t type) {
@@ -469,7 +477,8 @@ TEST(GgufFile, WithFactorsOfMatrices)
     }
 }
 
-/* Rows of blocks can be put in another order, a vector of blocks cannot. */
+/* Rows of a quantized matrix can be reordered, but not the elements of a quantized vector,
+ * because several share a block. */
 TEST(GgufFile, WithABiasInBlocks)
 {
     model m("llama-lengths");

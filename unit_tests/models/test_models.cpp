@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each architecture against decoders that were written apart from ours (make_models.py): what a
- * file says, what becomes of it behind the passes, and that it is the same however a text is cut.
+ * Each GGUF architecture against independent decoders (make_models.py): the graph that a file
+ * becomes, its ops after the passes, and logits that do not depend on how a text is cut into
+ * runs.
  */
 #include <gtest/gtest.h>
 
@@ -14,8 +15,10 @@ namespace
 
 struct Model {
     const char *name;
-    uint32_t fused_experts; /* layers whose routing and experts are one operation */
-    uint32_t rotations;     /* that are not part of attention: of a head's last columns */
+    uint32_t fused_experts; /* layers whose routing and experts are one op */
+    /* Rotations that are ops of their own, outside attention, because they rotate the last
+     * columns of a head. */
+    uint32_t rotations;
 };
 
 void
@@ -34,10 +37,11 @@ const Model models[] = {
     {"gemma4-moe", 2, 0},      {"gemma4-e", 0, 0},        {"gemma4-dense", 0, 0},
 };
 
-/* Of f32 against f64: gemma4's scores, which nothing scales, come nearest. */
+/* The error of f32 against f64. gemma4 comes nearest to the limit, because nothing scales its
+ * attention scores. */
 constexpr double MOST_NMSE = 1e-9;
 
-/* The worst row. */
+/* Returns the largest normalized mean squared error of a row. */
 double
 worst_nmse(const Tensor &got, const Golden &want)
 {
@@ -74,7 +78,7 @@ count(const xm_graph *g, enum xm_op op)
     return n;
 }
 
-/* The steps that run on the host, by their names. */
+/* Returns the names of the steps that run on the host. */
 std::string
 host_steps(const xm_program *p)
 {
@@ -86,7 +90,8 @@ host_steps(const xm_program *p)
     return names;
 }
 
-/* The inputs of a plain graph, which has the ports of every exported model. */
+/* Returns the inputs of a graph before the passes, which has the ports of an exported model: ids,
+ * mask, positions, beam indices. */
 std::vector<Tensor>
 inputs_of_graph(const std::vector<int64_t> &ids)
 {
@@ -102,7 +107,7 @@ inputs_of_graph(const std::vector<int64_t> &ids)
     return in;
 }
 
-/* The floats that a block of a type begins with, all that its numbers are proportional to. */
+/* A tensor type whose blocks begin with n_floats floats that scale all elements of the block. */
 struct scaled_type {
     uint32_t number;
     size_t block_bytes, n_floats;
@@ -112,7 +117,7 @@ const scaled_type scaled_types[] = {
     {0, 4, 1, XM_F32},  {1, 2, 1, XM_F16},  {2, 18, 1, XM_F16}, {3, 20, 2, XM_F16},
     {6, 22, 1, XM_F16}, {7, 24, 2, XM_F16}, {8, 34, 1, XM_F16}, {30, 2, 1, XM_BF16}};
 
-/* Multiplies numbers by a power of two, so that nothing is rounded. */
+/* Multiplies the elements of blocks by a power of two, which rounds nothing. */
 void
 multiply(const scaled_type &type, char *data, size_t n_bytes, float by)
 {
@@ -123,7 +128,8 @@ multiply(const scaled_type &type, char *data, size_t n_bytes, float by)
     }
 }
 
-/* The same model: matrices are divided by factors that stand beside them, "<name>.scale". */
+/* Returns an equal model in which matrices are divided by a factor that stands in a tensor
+ * "<name>.scale". */
 gguf::model
 with_factors(const char *name, size_t *n)
 {
@@ -223,8 +229,8 @@ TEST_P(GgufModel, TakesFactorsBesideItsMatrices)
               GetParam().fused_experts);
 }
 
-/* A text's rows do not depend on how much of it came in one run, on the runs before it, or on where
- * a run is cut; one program takes every length. */
+/* The logits of a text do not depend on how many tokens a run has, on earlier runs, or on chunks:
+ * one program takes all lengths. */
 TEST_P(GgufModel, IsTheSameHoweverTextsAreCut)
 {
     xm_engine *engine = opencl_engine();
@@ -252,8 +258,8 @@ TEST_P(GgufModel, IsTheSameHoweverTextsAreCut)
     }
 }
 
-/* Those that a bias has chosen may have no weight worth the name: what they sum to is clamped, as
- * it is where scores are no softmax. */
+/* Experts that are chosen by score plus bias may have scores near zero. Then the sum that
+ * normalizes their weights is clamped, as it is for scores that are no softmax. */
 TEST(GgufModels, ClampTheSumOfWeightsThatABiasHasChosen)
 {
     const auto clamps = [](const gguf::model &m) {
@@ -266,7 +272,8 @@ TEST(GgufModels, ClampTheSumOfWeightsThatABiasHasChosen)
     EXPECT_EQ(clamps(gguf::model("qwen3moe")), 0u);
 }
 
-/* Of any architecture: their tensors and their entries in lists are not read. */
+/* Layers that predict further tokens (nextn) are ignored in every architecture: neither their
+ * tensors nor their entries in per-layer lists are read. */
 TEST(GgufModels, LeaveOutLayersThatPredictFurtherTokens)
 {
     for (const char *name : {"glm4moe", "deepseek2"}) {
@@ -294,7 +301,8 @@ TEST(GgufModels, LeaveOutLayersThatPredictFurtherTokens)
     }
 }
 
-/* Sigmoids with a bias that chooses, else a softmax. */
+/* Without a key for the scoring function: sigmoid if there is a tensor for the bias of the
+ * choice, else softmax. */
 TEST(GgufModels, ScoreExpertsByTheTensorsWhereNoFunctionIsSaid)
 {
     for (const char *name : {"deepseek2", "deepseek2-lite"}) {
@@ -307,7 +315,8 @@ TEST(GgufModels, ScoreExpertsByTheTensorsWhereNoFunctionIsSaid)
     }
 }
 
-/* Powers in f32 would be an ulp or more off, which a position multiplies. */
+/* Frequencies are computed in double precision and rounded once. In f32 they would be off by an
+ * ulp or more, and the position multiplies the error. */
 TEST(GgufModels, RoundFrequenciesOnce)
 {
     constexpr float base = 1e6f;
@@ -331,7 +340,7 @@ TEST(GgufModels, RoundFrequenciesOnce)
     EXPECT_EQ(n_found, 1u);
 }
 
-/* Files older than rope.scaling.type are scaled linearly, by a factor that had two names. */
+/* Files older than the key rope.scaling.type scale linearly; their factor has one of two names. */
 TEST(GgufModels, ScaleLinearlyWhereNoTypeIsSaid)
 {
     const Golden want = golden_of("llama-lengths");
@@ -348,7 +357,7 @@ TEST(GgufModels, ScaleLinearlyWhereNoTypeIsSaid)
     }
 }
 
-/* A mapping that says whose bytes were given back. */
+/* A mapping that records which bytes were given back to the system. */
 struct Mapping {
     xm_mapping base;
     std::vector<const void *> forgotten;
@@ -360,7 +369,7 @@ note_forgotten(xm_mapping *m, const void *bytes, uint64_t)
     reinterpret_cast<Mapping *>(m)->forgotten.push_back(bytes);
 }
 
-/* The tensors of a model whose bytes are forgotten while its graph is made. */
+/* Returns the tensors of a model whose pages are given back while its graph is built. */
 std::vector<std::string>
 forgotten_tensors(const char *name)
 {
@@ -384,7 +393,8 @@ forgotten_tensors(const char *name)
     return names;
 }
 
-/* What is copied is not in memory twice, and nothing else is read again. */
+/* Tensors that the graph copies are given back, so that they are not in memory twice. Other
+ * tensors stay mapped. */
 TEST(GgufModels, GiveBackThePagesOfWhatIsCopied)
 {
     const std::vector<std::string> none,

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Expert blocks as text: E = 4 experts, K = 2 chosen, H = 8, I = 4.
+ * Expert blocks as graph text: E = 4 experts, K = 2 chosen, H = 8, I = 4. The functions return
+ * lines that are concatenated, so that each comment names the values that others may use.
  */
 #ifndef XM_UNIT_TESTS_PASSES_MOE_TEXT_H
 #define XM_UNIT_TESTS_PASSES_MOE_TEXT_H
 
 #include <string>
 
-/* Tokens and routing as parameters; results: %50. */
+/* Tokens %0, routing weights %1 and scores %2 as parameters; %5: ids of the two chosen experts.
+ * Every block below ends in the result %50. */
 inline std::string
 routing_parameters()
 {
@@ -28,7 +30,7 @@ expert_weights()
         %8 = weight f32[4,8,4] u4 group=4 scale=f16 zp=u4 @8)";
 }
 
-/* The routing weights scattered and brought to [4,T,1]: %27. */
+/* Routing weights scattered over the experts, transposed and reshaped to [4,T,1]: %27. */
 inline std::string
 scattered()
 {
@@ -44,7 +46,7 @@ scattered()
         %27 = reshape %26, %28)";
 }
 
-/* The experts' results [4,T,8]: %17. */
+/* Results of the experts [4,T,8]: %17. */
 inline std::string
 three_matmuls()
 {
@@ -76,7 +78,7 @@ three_gemm_block()
            sum();
 }
 
-/* The same with the 4-D tail. */
+/* The same block, with routing weights and results reshaped to four dimensions before the sum. */
 inline std::string
 three_gemm_block_4d()
 {
@@ -98,7 +100,7 @@ three_gemm_block_4d()
         result %50 name="y")";
 }
 
-/* Gate, %70, and up, %66, as every second column of the product %61. */
+/* Gate %70 and up %66 are alternating columns of the product %61. */
 inline std::string
 columns(const char *gate_first = "%65", const char *up_first = "%62")
 {
@@ -112,7 +114,7 @@ columns(const char *gate_first = "%65", const char *up_first = "%62")
            ", %63, %64, %64";
 }
 
-/* The same as its halves. */
+/* Gate %70 and up %66 are the halves of the product %61. */
 inline std::string
 halves(const char *gate_first, const char *up_first)
 {
@@ -127,7 +129,8 @@ halves(const char *gate_first, const char *up_first)
            ", %62, %64";
 }
 
-/* The 2-GEMM form; bias [4,1,n] as blobs; gate and up as `parts` make them. */
+/* The block with gate and up in one product (2-GEMM). Biases [4,1,n] are blobs; `parts` are the
+ * lines that split the product %61 into gate %70 and up %66. */
 inline std::string
 two_gemm_block(const std::string &parts = columns())
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests of passes share: graphs from text, evaluation on pseudo-random inputs,
- * comparison before and after.
+ * What tests of passes share: graphs from text, evaluation on pseudo-random inputs, and the
+ * comparison of results before and after a pass.
  */
 #ifndef XM_UNIT_TESTS_PASSES_PASS_TEST_H
 #define XM_UNIT_TESTS_PASSES_PASS_TEST_H
@@ -69,7 +69,7 @@ first(const xm_graph *g, enum xm_op op)
     return nullptr;
 }
 
-/* Sizes that the tests' symbols stand for. */
+/* The values of the symbols that the tests' graphs use. */
 inline const std::vector<xm_binding> &
 sizes()
 {
@@ -78,7 +78,8 @@ sizes()
     return s;
 }
 
-/* Values in (-1, 1) or 0 ... 3, by a generator that is the same everywhere. */
+/* Returns a tensor of pseudo-random values: floats in [-1, 1), integers from 0 to 3. The
+ * generator is written out, so that values are equal on all platforms. */
 inline xm_tensor *
 random_tensor(const xm_type &type, uint32_t seed,
               const std::vector<xm_binding> &bindings = sizes())
@@ -102,8 +103,8 @@ random_tensor(const xm_type &type, uint32_t seed,
     return t;
 }
 
-/* All results of a graph on pseudo-random parameters. With `states` a run goes on where the
- * last has ended. */
+/* Returns all results of a graph on pseudo-random parameters. With `states`, the run starts from
+ * the states that the last run left there. */
 inline std::vector<Floats>
 evaluate(const xm_graph *g, const std::vector<xm_binding> &bindings = sizes(),
          xm_state_store *states = nullptr)
@@ -157,8 +158,8 @@ expect_close(const std::vector<Floats> &a, const std::vector<Floats> &b,
     }
 }
 
-/* Runs a pass; the graph must stay valid, mean the same, and be left alone by a second
- * run. Returns whether it changed. */
+/* Runs a pass and returns whether it changed the graph. Fails unless the graph stays valid, keeps
+ * its results, and is not changed by a second run. */
 inline bool
 run_pass(xm_graph *g, Run run, const xm_caps *caps = nullptr)
 {
@@ -172,7 +173,7 @@ run_pass(xm_graph *g, Run run, const xm_caps *caps = nullptr)
     return progress;
 }
 
-/* The graph after the pass is the one of the other text. */
+/* Fails unless the pass turns graph `before` into graph `after`. */
 inline void
 expect_rewrites(Run run, const std::string &before, const std::string &after)
 {
@@ -191,7 +192,8 @@ expect_leaves(Run run, const std::string &text)
     EXPECT_FALSE(run_pass(g.get(), run)) << print(g.get());
 }
 
-/* Only the named pass after the normalisers: what the pipeline does up to it. */
+/* Runs the passes up to and including `stop` (NULL: all), except those in the list `skip`.
+ * Returns the error text; "" after a success. */
 inline std::string
 run_pipeline(xm_graph *g, const char *skip, const char *stop,
              const xm_caps *caps = nullptr)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rotary embedding, what masks mean, and attention with states becoming attention on a cache.
+ * Fusing rotary embedding, classifying masks, and turning attention with states into attention on
+ * a KV cache.
  */
 #include "transformations/passes/mask_kind.h"
 #include "transformations/passes/slice_last_token.h"
@@ -11,7 +12,7 @@ namespace
 
 /* ---- masks ---- */
 
-/* positions of keys %10 [1,1,1,S] and of queries %14 [1,1,T,1], as exporters spell them. */
+/* Positions of keys %10 [1,1,1,S] and of queries %14 [1,1,T,1], in the ops that exporters write. */
 const char *const positions = R"(
 %0 = parameter i64[batch,past + tokens] name="attention_mask"
 %1 = shape_value i64[] {past}
@@ -28,14 +29,14 @@ const char *const positions = R"(
 %16 = const f32[] {-65504}
 )";
 
-/* Keys that are not padding, [B,1,1,S]. */
+/* The keys that are not padding, [B,1,1,S]. */
 const char *const not_padding = R"(
 %20 = convert %0 to=boolean
 %21 = shape_value i64[4] {batch, 1, 1, past + tokens}
 %22 = reshape %20, %21
 )";
 
-/* A graph that ends in `result %90`, the mask. */
+/* Classifies the mask %90 of a graph. */
 xm_mask_kind
 classify(const std::string &rest)
 {
@@ -46,7 +47,8 @@ classify(const std::string &rest)
         EXPECT_EQ(xm_mask_classify(g.get(), xm_in(g->last, 0), &kind, &err), XM_OK)
             << err.text;
     }
-    kind.key_mask = kind.key_mask ? (xm_value *)1 : nullptr; /* the graph dies here */
+    /* the graph is destroyed here: only NULL or not matters */
+    kind.key_mask = kind.key_mask ? (xm_value *)1 : nullptr;
     return kind;
 }
 
@@ -76,7 +78,8 @@ class Windows : public ::testing::TestWithParam<window_case>
 {
 };
 
-/* The window's constant may have any rank, sign and bound. */
+/* The constant with the window's size may have any rank and sign, and be an inclusive or
+ * exclusive bound. */
 TEST_P(Windows, AreFoundByTheirConstant)
 {
     std::string text = std::string("%29 = ") + GetParam().constant +
@@ -112,7 +115,8 @@ TEST(MaskKind, WithoutCausalityItIsStillAMask)
 
 TEST(MaskKind, ChunksAreNotTakenForWindows)
 {
-    /* keys of the query's own block of 32: seen near the end of a block, hidden behind it */
+    /* ^Each query sees the keys of its own block of 32. Near the end of a block this looks like a
+     * window. */
     xm_mask_kind k = classify("%29 = const i64[] {32}\n"
                               "%27 = divide %10, %29\n%28 = divide %14, %29\n"
                               "%33 = equal %27, %28\n"
@@ -142,7 +146,7 @@ TEST(MaskKind, OtherInputsLeaveItUnknown)
                      .known);
 }
 
-/* A probe of sizes that an input does not have says that the mask is unknown. */
+/* Evaluating the mask needs an input whose sizes do not fit: the mask is unknown. */
 TEST(MaskKind, AnInputThatIsNoKeyMaskLeavesItUnknown)
 {
     EXPECT_FALSE(classify("%50 = parameter i64[batch,tokens] name=\"position_ids\"\n"
@@ -187,7 +191,8 @@ TEST(FuseRope, TakesBothSpellingsOfMinus)
     for (const char *negate : {"%12 = multiply %8, %10", "%12 = negative %10"}) {
         Graph g = parse(rope_text(upper_half, negate));
         ASSERT_TRUE(g);
-        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope)); /* means the same, too */
+        /* the results are equal, too */
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope));
         EXPECT_EQ(count(g.get(), XM_OP_ROPE), 1);
         EXPECT_EQ(count(g.get(), XM_OP_SLICE), 0);
     }
@@ -206,7 +211,8 @@ TEST(FuseRope, TakesTokensBeforeHeads)
     EXPECT_EQ(count(g.get(), XM_OP_TRANSPOSE), 0);
 }
 
-/* Pairs of two halves, with tables for one half; `split` defines %10 and %11. */
+/* Returns a rotation written as two halves, with tables for one half. `split` defines the halves
+ * %10 and %11. */
 std::string
 pairs_text(const std::string &split)
 {
@@ -260,7 +266,8 @@ TEST(FuseRope, LeavesOtherHalvesAlone)
                                                "%12 = negative %10"));
 }
 
-/* The first six of ten columns; `rest` defines %30, what comes behind them. */
+/* Returns a rotation of the first six of ten columns. `rest` defines %30, the result with the
+ * other columns. */
 std::string
 part_text(const std::string &rest)
 {
@@ -297,7 +304,8 @@ TEST(FuseRope, TakesTheFirstColumns)
     for (const std::string &layout : {text, before}) {
         Graph g = parse(layout);
         ASSERT_TRUE(g);
-        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope)); /* means the same, too */
+        /* the results are equal, too */
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope));
         EXPECT_EQ(count(g.get(), XM_OP_ROPE), 1);
         EXPECT_EQ(count(g.get(), XM_OP_SLICE), 0) << print(g.get());
         EXPECT_EQ(count(g.get(), XM_OP_CONCAT), 0) << print(g.get());
@@ -306,25 +314,26 @@ TEST(FuseRope, TakesTheFirstColumns)
 
 TEST(FuseRope, LeavesOtherPartsAlone)
 {
-    for (const char *rest : {/* the rest before them */
+    for (const char *rest : {/* the unrotated columns first */
                              "%20 = slice %0, %7, %4, %5, %3\n"
                              "%30 = concat %20, %16 axis=-1\n",
                              /* a column is missing */
                              "%20 = slice %0, %8, %4, %5, %3\n"
                              "%30 = concat %16, %20 axis=-1\n",
-                             /* of something else */
+                             /* the columns come from another value */
                              "%19 = exp %0\n%20 = slice %19, %7, %4, %5, %3\n"
                              "%30 = concat %16, %20 axis=-1\n"}) {
         Graph g = parse(part_text(rest));
         ASSERT_TRUE(g);
-        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope)); /* of the six columns */
+        /* the rotation of six columns */
+        EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_rope));
         EXPECT_EQ(count(g.get(), XM_OP_CONCAT), 1) << print(g.get());
     }
 }
 
 /* ---- attention ---- */
 
-/* One layer with grouped heads and states; `mask` defines %80. */
+/* One layer with grouped heads and states; `mask` defines the mask %80. */
 std::string
 attention_text(const std::string &mask, const char *result = "%72 = transpose %71, %70")
 {
@@ -383,7 +392,7 @@ TEST(SdpaToPagedAttention, TakesStatesGroupedHeadsAndTheMask)
         EXPECT_EQ(count(g.get(), op), 0) << xm_op_info(op)->text;
 }
 
-/* Exporters reshape where there is one head to transpose. */
+/* With one head, exporters may reshape instead of transposing. */
 TEST(SdpaToPagedAttention, TakesOneHeadThatIsReshaped)
 {
     std::string text = attention_text(causal_mask);
@@ -422,7 +431,8 @@ TEST(SdpaToPagedAttention, KeepsAMaskThatItDoesNotKnow)
     EXPECT_FALSE(xm_is_none(xm_in(n, XM_ATTENTION_MASK)));
 }
 
-/* Three tokens, then two more on what the first have left in the states. */
+/* Evaluates three tokens, then two more with the states that the first run left. Returns the
+ * results of the second run. */
 std::vector<Floats>
 continued(const xm_graph *g)
 {
@@ -432,12 +442,12 @@ continued(const xm_graph *g)
     return evaluate(g, {{"batch", 2}, {"tokens", 2}, {"past", 3}}, states.get());
 }
 
-/* The pass may take the layer or leave it, but not change what it computes on a past. */
+/* The pass may change the layer or not; with a past, the results must stay equal. */
 void
 expect_same_on_a_past(const std::string &text)
 {
     std::string own = replaced(replaced(text, "concat %52", "concat %50"), "concat %53",
-                               "concat %51"); /* sequences go on with themselves */
+                               "concat %51"); /* beam indices are ignored */
     Graph before = parse(own), after = parse(own);
     ASSERT_TRUE(before && after);
     xm_pass_sdpa_to_paged_attention(after.get(), nullptr);
@@ -445,7 +455,8 @@ expect_same_on_a_past(const std::string &text)
     expect_close(continued(before.get()), continued(after.get()));
 }
 
-/* The mask of position ids: a parameter of two dimensions as the key mask is, and none. */
+/* A mask made from position ids: a parameter with two dimensions, like the key mask, but not one.
+ */
 const char *const mask_of_ids = R"(
 %81 = parameter i64[batch,tokens] name="position_ids"
 %82 = reshape %81, %12
@@ -460,8 +471,9 @@ TEST(SdpaToPagedAttention, MeansTheSameOnAPast)
         expect_same_on_a_past(attention_text(mask));
 }
 
-/* `causal` alone is aligned to the top left: query i sees keys 0 ... i, however many there
- * are (OpenVINO, ScaledDotProductAttention-13). The cache's is aligned to the end. */
+/* The attribute `causal` of sdpa aligns to the first key: query i sees keys 0 ... i, however many
+ * there are (OpenVINO, ScaledDotProductAttention-13). Attention on a cache aligns to the last
+ * key. So the pass must leave it. */
 TEST(SdpaToPagedAttention, LeavesACausalOneOnStatesAlone)
 {
     std::string text = replaced(attention_text(causal_mask), "%64, %80, %65",

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * fold_dequantize: every spelling of a dequantisation becomes one weight with the same
- * values.
+ * fold_dequantize: every way to write a dequantization becomes one weight with the same values.
  */
 #include "unit_tests/passes/pass_test.h"
 
 namespace
 {
-/* x [T,K] times a weight spelled by `chain`, whose last value is %9. */
+/* Returns x [T,K] times a weight, which the lines `chain` compute as %9. */
 std::string
 matmul_by(const std::string &chain, const std::string &k = "8")
 {
@@ -15,7 +14,8 @@ matmul_by(const std::string &chain, const std::string &k = "8")
            "\n%10 = matmul %0, %9 transpose_b=true\nresult %10 name=\"r\"\n";
 }
 
-/* The only weight after the pass; nothing but it and the matmul is left. */
+/* Runs the pass and returns the only weight. Besides it the graph must have only the matmul, the
+ * parameter and the result. */
 const struct xm_weight *
 fold(Graph &g, const std::string &text)
 {
@@ -251,7 +251,8 @@ TEST(FoldDequantize, WidensLargeBiasesButNoMatrix)
     EXPECT_EQ(first(g.get(), XM_OP_CONST)->out[0].type.element, XM_F32);
 }
 
-/* Kernels read rows of weights: exporters that multiply by columns write [K,N]. */
+/* Kernels read weights by rows [N,K]. Exporters that do not transpose write [K,N], which the pass
+ * transposes. */
 TEST(FoldDequantize, TurnsAPlainConstantThatIsNotTransposed)
 {
     for (const char *constant : {"%2 = const f32[40,33] @1", "%2 = const f16[40,33] @1",
@@ -298,13 +299,13 @@ TEST(FoldDequantize, LeavesAConstantToItsOtherUsersAndProductsOfAnotherKind)
 
 TEST(FoldDequantize, LeavesWhatAWeightCannotSay)
 {
-    /* a scale for each column */
+    /* one scale for each column */
     expect_leaves(xm_pass_fold_dequantize, matmul_by(R"(
         %1 = const i8[4,8] @1
         %2 = convert %1 to=f32
         %6 = const f32[1,8] @6
         %9 = multiply %2, %6)"));
-    /* zero points in other groups than the scales */
+    /* zero points of other groups than the scales */
     expect_leaves(xm_pass_fold_dequantize, matmul_by(R"(
         %1 = const u8[4,2,4] @1
         %2 = convert %1 to=f32
@@ -315,10 +316,10 @@ TEST(FoldDequantize, LeavesWhatAWeightCannotSay)
         %7 = multiply %5, %6
         %8 = const i64[2] {4, 8}
         %9 = reshape %7, %8)"));
-    /* integers without a scale */
+    /* integers without scales */
     expect_leaves(xm_pass_fold_dequantize,
                   matmul_by("%1 = const i8[4,8] @1\n%9 = convert %1 to=f32"));
-    /* scaled three times */
+    /* three scales in a row */
     expect_leaves(xm_pass_fold_dequantize, matmul_by(R"(
         %1 = const i8[4,8] @1
         %2 = convert %1 to=f32
@@ -362,7 +363,7 @@ TEST(FoldDequantize, SmallFloatsWithExponentsAsScales)
     EXPECT_EQ(w->element, XM_F4E2M1);
     EXPECT_EQ(w->group, 32u);
     EXPECT_EQ(w->scale_element, XM_F8E8M0);
-    EXPECT_EQ(w->scale.n, 8u); /* where it is */
+    EXPECT_EQ(w->scale.n, 8u); /* read in place, not copied */
 }
 
 TEST(FoldDequantize, SmallFloatsPerRowWithTheConvertBehind)
@@ -435,7 +436,7 @@ TEST(FoldDequantize, IndicesOfACodebook)
     }
 }
 
-/* Numbers behind a short table are zeros. */
+/* Elements beyond the end of a short table are zero. */
 TEST(FoldDequantize, ACodebookMayBeShort)
 {
     Graph g = parse(matmul_by(R"(
@@ -482,7 +483,7 @@ TEST(FoldDequantize, OtherGathersAreNoCodebooks)
 
 namespace
 {
-/* Element (n, k) of a chain's value, as the graph evaluates it. */
+/* Fails unless the weight has the values that the graph computes for %9. */
 void
 expect_same_rows(const struct xm_weight *w, const std::string &chain)
 {
@@ -512,7 +513,7 @@ expect_same_rows(const struct xm_weight *w, const std::string &chain)
 }
 } // namespace
 
-/* NVFP4 in IR: scales of 16 columns and one of the tensor, in both orders. */
+/* NVFP4 in an IR: scales for 16 columns each and one for the tensor, multiplied in either order. */
 TEST(FoldDequantize, ASecondScaleIsAFactor)
 {
     const char *const chains[] = {R"(
@@ -581,7 +582,8 @@ TEST(FoldDequantize, ASecondScaleOfEachExpertIsItsFactor)
     expect_same_rows(&n->attr.weight, chain);
 }
 
-/* Scales of rows beside scales of groups; integers, which have zero points in place of factors. */
+/* Second scales that a weight has no place for: one for each row beside scales of groups, and one
+ * of integers, which have zero points instead of factors. They are multiplied into the scales. */
 TEST(FoldDequantize, OtherSecondScalesAreMultipliedIntoACopy)
 {
     const char *const chains[] = {R"(
@@ -618,7 +620,8 @@ TEST(FoldDequantize, OtherSecondScalesAreMultipliedIntoACopy)
     }
 }
 
-/* As OpenVINO: a table is converted as a whole, a matrix that only products read is not rounded. */
+/* As in OpenVINO: a table that is read as f16 is rounded to f16; a matrix that only products read
+ * is not. */
 TEST(FoldDequantize, TablesOfNf4ReadAsF16AreRounded)
 {
     struct {

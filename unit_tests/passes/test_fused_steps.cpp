@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What makes one operation of several once attention and experts are in place: attention's
- * inputs, biases, residual sums, products of one value.
+ * Fusions that run after attention and experts are fused: the inputs of attention, biases,
+ * residual sums, products of one value.
  */
 #include "unit_tests/passes/pass_test.h"
 
@@ -10,7 +10,8 @@ namespace
 
 /* ---- attention's inputs ---- */
 
-/* `inputs` defines %20 (q), %21 (k), %22 (v), all [B,T,H,8]. */
+/* Returns a layer of attention. `inputs` are the lines that define %20 (q), %21 (k) and %22 (v),
+ * all [B,T,H,8]. */
 std::string
 attention(const std::string &inputs,
           const std::string &operands = "%20, %21, %22, _, _, _, _",
@@ -79,8 +80,7 @@ TEST(FuseAttentionInputs, KAndVMayComeFromOneValue)
                   "%0, %1, %1, _, _, _, _, %3, %4, _, %8, %7", "epsilon=0.001"));
 }
 
-/* The second layer reads the first one's K and V. */
-/* v is the norm without factors, k has some on top. */
+/* v is a norm of %1; k is the same norm times the row of factors %6, then rotated. */
 TEST(FuseAttentionInputs, KAndVMayShareANorm)
 {
     const std::string after =
@@ -94,6 +94,7 @@ TEST(FuseAttentionInputs, KAndVMayShareANorm)
                         after);
 }
 
+/* Without operands k and v, the layer reads the K and V of another layer's cache. */
 TEST(FuseAttentionInputs, WithoutKAndVThereIsOnlyQ)
 {
     std::string text = attention("%20 = sin %0\n%21 = sin %1\n%22 = sin %2");
@@ -116,7 +117,7 @@ TEST(FuseAttentionInputs, LeavesTwoDifferentRotationsAndTheNormsBeforeThem)
                   attention("%20 = rope %0, %3, %4\n%21 = sin %1\n%22 = sin %2"));
 }
 
-/* Attention norms first: what was rotated before its norm stays so. */
+/* Fused attention norms before it rotates, so that a rotation before a norm is not fused. */
 TEST(FuseAttentionInputs, LeavesRotationsBelowANorm)
 {
     Graph g =
@@ -138,13 +139,14 @@ TEST(FuseAttentionInputs, AsksWhetherAttentionTakesThem)
     Graph g = parse(attention(normed_and_rotated));
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_attention_inputs, &caps));
     EXPECT_EQ(count(g.get(), XM_OP_ROPE), 0);
-    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 1); /* of q; k and v gave theirs */
+    /* q's norm; those of k and v were fused */
+    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 1);
 }
 
 TEST(FuseAttentionInputs, LeavesWhatOthersRead)
 {
     Graph g = parse(attention(normed_and_rotated) + "result %20 name=\"also\"\n");
-    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_attention_inputs)); /* v's norm */
+    EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_attention_inputs)); /* fuses v's norm */
     EXPECT_EQ(count(g.get(), XM_OP_ROPE), 2);
     EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 2);
 }
@@ -196,7 +198,8 @@ TEST(FuseLinearBias, LeavesOtherSums)
         expect_leaves(xm_pass_fuse_linear_bias, product + sum + "result %9 name=\"y\"");
 }
 
-/* As many elements as a row, or rows as long, but another for each token. */
+/* The constant has as many elements as a row, or rows as long as one, but differs from token to
+ * token. */
 TEST(FuseLinearBias, LeavesWhatDiffersFromRowToRow)
 {
     for (const char *constant : {"f32[2,1] {1, 2}", "f32[2,2] {1, 2, 3, 4}"})
@@ -247,8 +250,10 @@ TEST(FuseResidualAdd, LeavesOtherSums)
 {
     const std::string product = products + "%8 = matmul %0, %2 transpose_b=true\n";
     for (const char *sum :
-         {"%9 = add %8, %6\n",                                               /* a row   */
-          "%10 = parameter f32[1,tokens,16] name=\"s\"\n%9 = add %8, %10\n", /* repeats */
+         /* one row for all */
+         {"%9 = add %8, %6\n",
+          /* repeats over the batch */
+          "%10 = parameter f32[1,tokens,16] name=\"s\"\n%9 = add %8, %10\n",
           "%9 = add %8, %1\nresult %8 name=\"z\"\n"}) /* another user */
         expect_leaves(xm_pass_fuse_residual_add, product + sum + "result %9 name=\"y\"");
     expect_leaves(xm_pass_fuse_residual_add, R"(
@@ -263,7 +268,7 @@ result %4 name="y")");
                              "%11 = add %1, %8\nresult %11 name=\"y\"");
 }
 
-/* Only what the machine has. */
+/* A device that runs only 4-bit weights. */
 bool
 only_quantised(const void *, enum xm_op, const union xm_attr *,
                struct xm_value *const *in, uint32_t n_in, const char **why_not)
@@ -322,7 +327,7 @@ TEST(FuseLinearGLU, ReadsASliceInPlace)
 
 TEST(FuseLinearGLU, TakesOtherGathersAsTheyAre)
 {
-    /* of the axis before, and of an index that only the run knows */
+    /* Gathers along the axis before the tokens, and with an index that is known only in a run. */
     expect_rewrites(xm_pass_fuse_linear_glu, products + R"(
 %20 = parameter f32[batch,5,tokens,16] name="e"
 %21 = const i64[] {2}

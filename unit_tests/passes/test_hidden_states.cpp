@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hidden states in the place of logits.
+ * A model that returns hidden states instead of logits.
  */
 #include "transformations/passes/gather_hidden_states.h"
 #include "transformations/passes/slice_last_token.h"
@@ -18,7 +18,7 @@ result_name(const xm_graph *g)
     return g->last->op == XM_OP_RESULT ? g->last->attr.name.name : "";
 }
 
-/* A graph whose hidden states are %4: `rest` makes results of them. */
+/* Returns a graph whose hidden states are %4. `rest` adds results. */
 Graph
 model(const std::string &rest)
 {
@@ -34,7 +34,8 @@ model(const std::string &rest)
 
 const char *const head = "%6 = matmul %4, %5 transpose_b=true\n";
 
-/* Rows [samples,H] that the graph gives, and those that it should: tanh of the table. */
+/* Fails unless the graph returns the hidden states [samples,H] of the sampled tokens, which are
+ * tanh of their rows of the table. */
 void
 expect_hidden_rows(const xm_graph *g)
 {
@@ -112,7 +113,7 @@ TEST(HiddenStates, AreLeftWhereTheFileGivesThem)
     }
 }
 
-/* A result of that name wins over one that looks like logits, such as a pooled text. */
+/* A result with the name of hidden states is preferred to one that looks like logits. */
 TEST(HiddenStates, OfThatNameComeBeforeOthers)
 {
     Graph g =
@@ -155,9 +156,9 @@ TEST(HiddenStates, AreRefusedWhereThereAreNone)
     const std::string without[] = {
         "result %4 name=\"logits\"\n", /* no product */
         "%6 = matmul %4, %4 transpose_b=true\nresult %6 "
-        "name=\"scores\"\n", /* no weight */
+        "name=\"scores\"\n", /* not with a weight */
         "%6 = const i64[] {1}\n%7 = reduce_mean %4, %6\nresult %7 "
-        "name=\"last_hidden_state\"\n", /* of no tokens */
+        "name=\"last_hidden_state\"\n", /* not one row a token */
     };
     for (const std::string &rest : without) {
         Graph g = model(rest);
@@ -168,7 +169,7 @@ TEST(HiddenStates, AreRefusedWhereThereAreNone)
     }
 }
 
-/* 2^64 ways lead from the head to its constant. */
+/* 2^64 paths lead from the head to the constant: the search must not follow each. */
 TEST(HiddenStates, AreSoughtInBoundedTime)
 {
     std::string rest;
@@ -182,7 +183,7 @@ TEST(HiddenStates, AreSoughtInBoundedTime)
     EXPECT_EQ(g->err.status, XM_UNSUPPORTED);
 }
 
-/* Compiling for sequences finds nothing more to choose. */
+/* Later passes that also choose rows of the results must find nothing to do. */
 TEST(HiddenStates, AreChosenOnce)
 {
     Graph g = model(std::string(head) + "result %6 name=\"logits\"\n");

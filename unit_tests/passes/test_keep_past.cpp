@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Caches that a model has as inputs and results become states.
+ * Turns caches that are inputs and results of a model into states.
  */
 #include "transformations/passes/keep_past.h"
 #include "unit_tests/passes/pass_test.h"
@@ -8,7 +8,7 @@
 namespace
 {
 
-/* x behind the cache k, and behind the reordered cache v. */
+/* x appended to the cache k, and to the reordered cache v. */
 const std::string stateless = R"(
         %0 = parameter f32[batch,2,tokens,4] name="x"
         %1 = parameter f32[batch,2,past,4] name="k" names={"past_key_values.0.key"}
@@ -48,15 +48,15 @@ TEST(KeepPast, MakesStatesOfCaches)
     EXPECT_FALSE(xm_pass_keep_past(g.get()));
 }
 
-/* Whatever else a graph does with what is like a cache. */
+/* Graphs that resemble a cache but must stay as they are. */
 TEST(KeepPast, LeavesTheRest)
 {
     const struct {
         const char *from, *to;
     } cases[] = {
-        {"axis=2", "axis=1"},                             /* along the heads */
-        {"concat %6, %0 axis=2", "concat %0, %6 axis=2"}, /* in front of the past */
-        {"result %7 name=\"pv\" names={\"present.0.value\"}", ""}, /* not given back */
+        {"axis=2", "axis=1"},                                      /* along the heads */
+        {"concat %6, %0 axis=2", "concat %0, %6 axis=2"},          /* before the past */
+        {"result %7 name=\"pv\" names={\"present.0.value\"}", ""}, /* no result */
         {"f32[batch,2,past,4] name=\"v\"", "f32[batch,2,other,4] name=\"v\""},
     };
     for (const auto &c : cases) {

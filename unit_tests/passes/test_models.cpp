@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pipeline on whole models: what is fused, that all stays valid, and that the logits
- * of a short prompt are the same before and after, whatever passes are left out.
+ * The pipeline on whole models: ops are fused, the graph stays valid, and the logits of a short
+ * prompt stay the same, whatever passes are skipped.
  */
 #include <map>
 
@@ -41,7 +41,7 @@ counting(int64_t from, int64_t n)
     return v;
 }
 
-/* Logits of `ids`, which follow `past` tokens in the states (NULL: none). */
+/* Returns the logits of `ids`, which follow `past` tokens in the states (NULL: no states). */
 std::vector<Floats>
 logits(const xm_graph *g, const std::vector<int64_t> &ids = {17, 400, 23, 951, 1202},
        xm_state_store *states = nullptr, int64_t past = 0)
@@ -70,7 +70,7 @@ logits(const xm_graph *g, const std::vector<int64_t> &ids = {17, 400, 23, 951, 1
     return values;
 }
 
-/* A prompt, then two tokens one by one. */
+/* Returns the logits of a prompt and of two tokens after it, one by one. */
 std::vector<Floats>
 decode(const xm_graph *g)
 {
@@ -82,7 +82,7 @@ decode(const xm_graph *g)
     return all;
 }
 
-/* States as inputs and results, as exports without states have them. */
+/* Replaces states by inputs and results, as models exported without states have them. */
 void
 take_states_away(xm_graph *g)
 {
@@ -128,7 +128,7 @@ INSTANTIATE_TEST_SUITE_P(
                       "gemma4-moe-tiny/ov/int4_asym_g32",
                       "gemma4-e-tiny/ov/int4_asym_g64", "gpt-oss-tiny/ov/int4_sym_g64"));
 
-/* A stateless export is the same model once its caches are kept. */
+/* An export without states computes the same after keep_past made states of its caches. */
 TEST(Stateless, BecomesTheModelWithStates)
 {
     Graph g = read("qwen3moe-tiny/ov/int4_asym_g64");
@@ -154,11 +154,12 @@ TEST_P(FusedModels, EndInOneOpForEachLayer)
     EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
     EXPECT_EQ(count(g.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), 2) << print(g.get());
     EXPECT_EQ(count(g.get(), XM_OP_TOPK), 0);
-    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 5); /* attention has those of its heads */
+    /* attention has the norms of its heads */
+    EXPECT_EQ(count(g.get(), XM_OP_RMS_NORM), 5);
     EXPECT_EQ(count(g.get(), XM_OP_ROPE), 0);
     EXPECT_EQ(count(g.get(), XM_OP_ADD), 0);
     EXPECT_EQ(count(g.get(), XM_OP_LINEAR), 4);
-    EXPECT_EQ(count(g.get(), XM_OP_MATMUL), 3); /* routers, head */
+    EXPECT_EQ(count(g.get(), XM_OP_MATMUL), 3); /* routers and the head */
     EXPECT_EQ(count(g.get(), XM_OP_ROPE_TABLES), 1);
 }
 
@@ -193,7 +194,7 @@ TEST(Decoding, ContinuesFromTheStates)
     }
 }
 
-/* Passes around the experts may be left out; test_pipeline.cpp does every set on a block. */
+/* Skips passes around the experts. test_pipeline.cpp skips every set of them on one block. */
 class SkippedPasses : public ::testing::TestWithParam<const char *>
 {
 };
@@ -221,7 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Files, SkippedPasses,
                          ::testing::Values("qwen3moe-tiny/ov/int4_asym_g64",
                                            "gpt-oss-tiny/ov/int4_sym_g64"));
 
-/* ---- machines that lack one fused op ---- */
+/* ---- devices that lack one fused op ---- */
 
 std::vector<int>
 fused_ops()
@@ -242,7 +243,7 @@ all_but_one(const void *ctx, enum xm_op op, const union xm_attr *, xm_value *con
     return op != *(const int *)ctx;
 }
 
-/* A model as the pipeline leaves it on a machine that has every op, and its logits before. */
+/* A model after the pipeline on a device that has every op, and its logits before the pipeline. */
 struct whole {
     Graph fused{nullptr, xm_graph_destroy};
     std::vector<Floats> want;
@@ -265,8 +266,8 @@ class Without : public ::testing::TestWithParam<int>
 {
 };
 
-/* What is left runs, and says the same; where the op was not missed, it is the graph that
- * PassAndStayValid runs. */
+/* Without the missing op the graph gives the same logits. Models that do not use the op give the
+ * graph that PassAndStayValid runs, and are not evaluated again. */
 TEST_P(Without, TheFusedOpTheGraphMeansTheSame)
 {
     const int missing = GetParam();
@@ -285,7 +286,7 @@ TEST_P(Without, TheFusedOpTheGraphMeansTheSame)
         if (print(without.get()) != print(with.fused.get()))
             expect_close(with.want, logits(without.get()), 1e-4f);
     }
-    /* These end within others, or are what others end in. */
+    /* These ops are fused into others at the end, so that no graph may have one. */
     const bool ends = missing == XM_OP_ROPE || missing == XM_OP_GLU ||
                       missing == XM_OP_MOE_COMPRESSED || missing == XM_OP_MOE_ROUTER ||
                       missing == XM_OP_GATHER_MATMUL;

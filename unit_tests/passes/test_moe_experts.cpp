@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The expert block: fused into moe, compressed, or lowered to gather_matmul.
+ * The expert block: fused into moe, then compressed, or lowered to gather_matmul.
  */
 #include "transformations/pipeline.h"
 #include "unit_tests/passes/moe_text.h"
@@ -20,7 +20,7 @@ fuse(Graph &g, const std::string &text)
     return first(g.get(), XM_OP_MOE);
 }
 
-/* Why the block was left. */
+/* Returns the reason why the block was not fused. */
 std::string
 near_miss(xm_graph *g)
 {
@@ -52,7 +52,7 @@ TEST(FuseVectorizedMoe, TakesTheFourDimensionalTail)
     ASSERT_TRUE(moe);
     EXPECT_EQ(moe->attr.moe.limit, 0);
     EXPECT_EQ(moe->attr.moe.up_add, 0);
-    EXPECT_EQ(count(g.get(), XM_OP_RESHAPE), 1); /* back to [1,T,8] */
+    EXPECT_EQ(count(g.get(), XM_OP_RESHAPE), 1); /* the one that restores [1,T,8] */
 }
 
 TEST(FuseVectorizedMoe, TakesEveryOrderAndActivation)
@@ -129,7 +129,7 @@ TEST(FuseVectorizedMoe, LeavesOtherPartsOfOneProduct)
     }
 }
 
-/* One thing changed at a time, and the sentence that names it. */
+/* A change to a block that can be fused, and a part of the reason why it then is not. */
 struct Refusal {
     const char *from, *to, *why;
 };
@@ -260,7 +260,7 @@ TEST(LowerUnfusedMoe, GivesGatherMatmulIdsOfOneType)
 
 TEST(LowerUnfusedMoe, TakesFormsThatNoFusionKnows)
 {
-    /* another gate, a swish with beta, gate and up of one column */
+    /* an unknown gate, a swish with beta, gate and up of the same columns */
     expect_lowered(replaced(three_gemm_block(), "glu %13, %14", "add %13, %14"), 3);
     expect_lowered(
         replaced(
@@ -270,7 +270,7 @@ TEST(LowerUnfusedMoe, TakesFormsThatNoFusionKnows)
     expect_lowered(two_gemm_block(columns("%65", "%65")), 2);
 }
 
-/* Clamp, shift and biases go with any activation and layout. */
+/* The activation's clamp, offset and biases are written out with any activation and layout. */
 TEST(LowerUnfusedMoe, WritesOutWhatAnExpertDoes)
 {
     const std::string biases = R"(
@@ -303,7 +303,7 @@ TEST(LowerUnfusedMoe, TakesMoeAndMoeCompressed)
     EXPECT_EQ(count(g.get(), XM_OP_GATHER_MATMUL), 2);
 }
 
-/* What the graph keeps of each block that was lowered: one sentence. */
+/* The graph keeps one note for each block that was lowered. */
 TEST(LowerUnfusedMoe, NotesWhichFusionLeftTheBlockAndWhy)
 {
     const struct {
@@ -339,8 +339,8 @@ TEST(LowerUnfusedMoe, WritesTheSharedExpertOut)
     expect_lowered(replaced(text, "top_k=2", "top_k=2 num_shared_expert=1"), 3);
 }
 
-/* Operations between tiled tokens and sum: before gate and up, between activation and down, behind
- * down. */
+/* Elementwise ops between the tiled tokens and the sum: before gate and up, between activation
+ * and down, after down. */
 TEST(LowerUnfusedMoe, TakesOperationsOfRowsAnywhere)
 {
     const std::string constants = R"(
@@ -391,7 +391,7 @@ TEST(LowerUnfusedMoe, TakesOperationsOfRowsAnywhere)
     }
 }
 
-/* With one expert a row that all share and an expert's own are the same. */
+/* With one expert, a row shared by all experts and a row of the expert look the same. */
 TEST(LowerUnfusedMoe, TakesABlockOfOneExpert)
 {
     expect_lowered(R"(
@@ -424,7 +424,8 @@ TEST(LowerUnfusedMoe, TakesABlockOfOneExpert)
                    2);
 }
 
-/* A softmax over the tokens between the matmuls: what it works on is computed for every expert. */
+/* A softmax over the tokens between the matmuls cannot be lowered: what it reads is computed for
+ * every expert. */
 TEST(LowerUnfusedMoe, LeavesTheRestToEveryExpertWithANote)
 {
     Graph g = parse(replaced(three_gemm_block(), "%16 = glu %13, %14",
@@ -443,7 +444,8 @@ TEST(LowerUnfusedMoe, LeavesTheRestToEveryExpertWithANote)
 
 namespace
 {
-/* A block whose unit `unit`, %16 of %13 and %14, has a factor %80 of columns; run to the end. */
+/* Parses a block in which the GLU is replaced by the lines `unit`, which may use a constant %80,
+ * and runs the pipeline. Returns the fused experts; the results must stay equal. */
 xm_node *
 fuse_factored(Graph &g, const std::string &block, const std::string &constant,
               const std::string &unit)
@@ -506,7 +508,7 @@ TEST(Factors, OfTwoMatmulsAreTakenToo)
     }
 }
 
-/* Shared by all experts, of an expert, of everything. */
+/* Factors shared by all experts, of each expert, and one for everything. */
 TEST(Factors, BroadcastToEveryExpertAndColumn)
 {
     const char *constants[] = {"const f32[1,1,4] {1, 2, 3, 4}",
@@ -524,7 +526,8 @@ TEST(Factors, BroadcastToEveryExpertAndColumn)
     }
 }
 
-/* In front of what is not linear it stays, and the block is lowered. */
+/* A factor before the activation, which is not linear, cannot be moved into the experts: the
+ * block is lowered. */
 TEST(Factors, StayInFrontOfTheActivation)
 {
     Graph g = parse(

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Router, shared expert, and the one fused op.
+ * Fusing the router, the shared expert, and both with the experts into one op.
  */
 #include "unit_tests/passes/moe_text.h"
 #include "unit_tests/passes/pass_test.h"
 
 namespace
 {
-/* Logits %2 of 4 experts; a routing; a moe that reads its weights and ids. */
+/* Returns logits %2 of 4 experts, the lines `routing`, and a moe op that reads the weights and
+ * ids named by `choice`. */
 std::string
 routed(const std::string &routing, const std::string &choice = "%40, %5",
        const std::string &op = "moe", const std::string &more = "")
@@ -89,7 +90,7 @@ TEST(FuseMoeRouter, TakesSigmoidWithAndWithoutBias)
     EXPECT_FALSE(r.normalise);
 }
 
-/* Scores of two ops, in each spelling that sigmoid has. */
+/* sqrt(softplus(x)) takes two ops, but is recognized in each form that a sigmoid is. */
 TEST(FuseMoeRouter, TakesSqrtSoftplusWithAndWithoutBias)
 {
     const std::string scores = "%29 = softplus %2\n%30 = sqrt %29";
@@ -105,12 +106,12 @@ TEST(FuseMoeRouter, TakesSqrtSoftplusWithAndWithoutBias)
     EXPECT_FALSE(r.normalise);
 }
 
-/* What exporters make of w / sum(w); each with every choice and every sum. */
+/* Forms of w / sum(w) that exporters write: each divisor is tested with each way of dividing. */
 TEST(FuseMoeRouter, TakesEverySpellingOfTheNormalisation)
 {
     const std::string number = "\n%60 = const f32[1,1] {";
     const struct {
-        std::string text; /* of the divisor %36, from %34 */
+        std::string text; /* the lines that compute the divisor %36 from the sum %34 */
         float epsilon, least;
     } sums[] = {
         {number + "0.75}\n%36 = add %34, %60", 0.75f, 0},
@@ -192,7 +193,8 @@ TEST(FuseMoeRouter, KeepsIdsThatOthersRead)
         "result %5 name=\"ids\"\n");
     ASSERT_TRUE(g);
     EXPECT_TRUE(run_pass(g.get(), xm_pass_fuse_moe_router));
-    EXPECT_EQ(count(g.get(), XM_OP_CONVERT), 1); /* back to i64 for the result */
+    /* the one that restores i64 for the result */
+    EXPECT_EQ(count(g.get(), XM_OP_CONVERT), 1);
 }
 
 TEST(FuseMoeRouter, LeavesOtherChoices)
@@ -204,7 +206,7 @@ TEST(FuseMoeRouter, LeavesOtherChoices)
     expect_leaves(xm_pass_fuse_moe_router, replaced(text, "sort=value", "sort=index"));
     expect_leaves(xm_pass_fuse_moe_router,
                   replaced(text, "result %50", "result %30 name=\"z\"\nresult %50"));
-    /* nothing that is a moe */
+    /* no experts */
     expect_leaves(xm_pass_fuse_moe_router, R"(
         %2 = parameter f32[T,4] name="logits"
         %3 = const i64[] {2}
@@ -294,7 +296,8 @@ TEST(FuseMoeSharedExpert, LeavesOtherSums)
     };
     const std::string text = with_shared("\n%60 = add %50, %54");
     leaves(replaced(text, "%51 = matmul %0",
-                    "%70 = exp %0\n%51 = matmul %70")); /* other tokens */
+                    /* other tokens than the experts' */
+                    "%70 = exp %0\n%51 = matmul %70"));
     leaves(replaced(replaced(text, "%51 = matmul %0", "%70 = exp %0\n%51 = matmul %70"),
                     "%52 = matmul %0", "%52 = matmul %70"));
     leaves(replaced(text, "glu %51, %52", "glu %51, %52 activation=gelu_erf"));
@@ -345,7 +348,7 @@ TEST(FuseMoe3GemmCompressed, JoinsRouterAndExperts)
     EXPECT_EQ(count(g.get(), XM_OP_MOE_ROUTER), 0);
 }
 
-/* Whatever else the routing is: the experts are fused, by weights and ids. */
+/* The experts are fused with any routing; then they read its weights and ids. */
 TEST(FuseMoe3GemmCompressed, TakesAnyRoutingByItsIds)
 {
     const std::string text = compressed("%42, %43 = moe_router %2, _, _ top_k=2\n"

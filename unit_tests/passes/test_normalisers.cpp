@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The passes that come before the fusions: shapes, constants, no-ops, spelling.
+ * The passes before the fusions: shapes, constants, ops without effect, normal forms.
  */
 #include "unit_tests/passes/pass_test.h"
 
@@ -423,7 +423,8 @@ TEST(HoistFactors, MovesThemBehindProducts)
         result %6 name="y")");
 }
 
-/* Norms multiply rows and columns; products that others read, and numbers, stay. */
+/* Factors of rows or columns stay, because norms multiply by them; so do products with other
+ * users, and constants. */
 TEST(HoistFactors, LeavesOtherProducts)
 {
     for (const char *rest : {

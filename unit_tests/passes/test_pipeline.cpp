@@ -152,7 +152,7 @@ expect_the_same_whatever_is_skipped(const std::string &text)
     }
 }
 
-/* Each set of expert passes left out ends in the same values. */
+/* Skipping any set of the expert passes gives the same results. */
 TEST(Pipeline, MeansTheSameWhateverIsSkipped)
 {
     expect_the_same_whatever_is_skipped(replaced(three_gemm_block(), "%16 = glu %13, %14",
@@ -175,7 +175,7 @@ TEST(Pipeline, MeansTheSameWithGateAndUpInOneWeight)
     }
 }
 
-/* Every allocation that fails is reported, and nothing leaks. */
+/* Each allocation fails once: the failure is reported, and nothing leaks. */
 TEST(Pipeline, SurvivesEveryFailingAllocation)
 {
     std::string text = replaced(three_gemm_block(), "%16 = glu %13, %14",

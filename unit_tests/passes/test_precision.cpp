@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Element types on the device: which values are the residual stream, who needs f32, what a router
- * reads, and that everything else is in the precision of inference.
+ * Element types on the device: which values are the residual stream, which ops need f32, what a
+ * router reads, and that all other values have the inference precision.
  */
 #include "unit_tests/passes/pass_test.h"
 
@@ -39,7 +39,7 @@ type_of(const xm_graph *g, uint32_t number)
     return "none";
 }
 
-/* "%9 f16 %10 f32": the types that the pass gives. */
+/* Fails unless the pass gives the values numbered in `f32` and `f16` these types. */
 void
 expect_types(const std::string &text, const std::vector<uint32_t> &f32,
              const std::vector<uint32_t> &f16)
@@ -85,7 +85,8 @@ result %17 name="y")",
         {3, 11, 12, 15, 17}, {10, 13, 14, 16});
 }
 
-/* Two branches of one norm, added up one after the other. */
+/* Two branches read one norm and are added one after the other: their sums are a residual stream.
+ */
 TEST(AssignPrecision, BranchesSideBySideAre)
 {
     expect_types(layer_head + R"(
@@ -119,7 +120,7 @@ result %17 name="y")",
                  {3, 11, 13, 15}, {10, 16});
 }
 
-/* The sum's r is a reshape of what the branch reads. */
+/* The residual is a reshape of the value that the branch reads. */
 TEST(AssignPrecision, AReshapedSummandCounts)
 {
     expect_types(layer_head + R"(
@@ -148,7 +149,8 @@ result %17 name="y")",
 
 TEST(AssignPrecision, OtherSumsAreNot)
 {
-    /* two products; an activation that is spelt out; a table and what another one gives */
+    /* No residual: the sum of two products, an activation written in single ops, a table row plus
+     * a value computed from another row. */
     expect_types(layer_head + R"(
 %10 = matmul %3, %5 transpose_b=true
 %11 = matmul %3, %5 transpose_b=true
@@ -180,7 +182,8 @@ result %17 name="z")",
                  {11, 13, 14, 15, 17, 3}, {10, 16});
 }
 
-/* Integers do not fit f16; constants are f32 on the device, whatever files have. */
+/* Values from integers are f32, because integers may exceed f16. Constants are f32 on the device,
+ * whatever type the file has. */
 TEST(AssignPrecision, WhatComesFromIntegersAndConstantsIsF32)
 {
     expect_types(layer_head + R"(
@@ -261,7 +264,8 @@ TEST(AssignPrecision, ARoutersNormHasAResultOfItsOwn)
     EXPECT_FALSE(run(g.get()));
 }
 
-/* Ids of a softmax's top-k, and experts one product at a time. */
+/* Routing by the ids of a softmax's top-k, with fused experts and with one product for each
+ * expert. */
 TEST(AssignPrecision, WhoChoosesByIdsReadsF32)
 {
     const std::string routing = experts_head + R"(
@@ -363,7 +367,8 @@ result %17 name="y")";
     EXPECT_FALSE(xm_pass_assign_precision(g.get(), nullptr));
 }
 
-/* Every sum asks how the other summand is computed: each search is short, and all are bounded. */
+/* Each sum searches how its other operand is computed. Each search is short, and the total is
+ * bounded. */
 TEST(AssignPrecision, ManySumsEndInTime)
 {
     std::string text = layer_head;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables of rotary embedding: the spellings that become one operation, and what does not.
+ * Tables of rotary embedding: graphs that become one op, and graphs that stay.
  */
 #include "unit_tests/passes/pass_test.h"
 
@@ -11,7 +11,7 @@ const std::string head = R"(
 %0 = parameter i64[batch,tokens] name="position_ids"
 )";
 
-/* Frequencies as a column, the product turned: what exporters write. */
+/* Frequencies as a column, and the product transposed, as exporters write it. */
 const std::string turned = head + R"(
 %1 = const f32[1,3,1] {1, 0.5, 0.25}
 %2 = shape_value i64[3] {batch, 1, tokens}
@@ -39,7 +39,8 @@ expect_tables(const std::string &text, const std::string &attributes, int reshap
 {
     SCOPED_TRACE(text);
     Graph g = parse(text);
-    ASSERT_TRUE(run_pass(g.get(), xm_pass_fuse_rope_tables)); /* means the same, too */
+    /* the results are equal, too */
+    ASSERT_TRUE(run_pass(g.get(), xm_pass_fuse_rope_tables));
     EXPECT_EQ(count(g.get(), XM_OP_ROPE_TABLES), 1);
     for (xm_op op : {XM_OP_COS, XM_OP_SIN, XM_OP_MATMUL, XM_OP_MULTIPLY, XM_OP_CONCAT,
                      XM_OP_TRANSPOSE, XM_OP_CONVERT})
@@ -108,13 +109,13 @@ TEST(FuseRoPETables, LeavesOthersAlone)
     /* one of the tables is missing */
     expect_leaves(xm_pass_fuse_rope_tables,
                   turned + "%20 = cos %7\nresult %20 name=\"c\"");
-    /* they are scaled by different numbers */
+    /* the tables are scaled by different numbers */
     expect_leaves(xm_pass_fuse_rope_tables, turned +
                                                 "%9 = const f32[] {2}\n%20 = cos %7\n"
                                                 "%10 = sin %7\n"
                                                 "%21 = multiply %10, %9" +
                                                 results);
-    /* frequencies that are no constant */
+    /* the frequencies are not constant */
     expect_leaves(xm_pass_fuse_rope_tables, head + R"(
 %1 = parameter f32[1,3,1] name="f"
 %2 = shape_value i64[3] {batch, 1, tokens}
@@ -123,14 +124,14 @@ TEST(FuseRoPETables, LeavesOthersAlone)
 %5 = matmul %1, %4
 %6 = const i64[3] {0, 2, 1}
 %7 = transpose %5, %6)" + tables);
-    /* positions that are no integers */
+    /* the positions are not integers */
     expect_leaves(xm_pass_fuse_rope_tables, R"(
 %0 = parameter f32[batch,1,tokens] name="p"
 %1 = const f32[1,3,1] {1, 0.5, 0.25}
 %5 = matmul %1, %0
 %6 = const i64[3] {0, 2, 1}
 %7 = transpose %5, %6)" + tables);
-    /* doubled on another axis */
+    /* the angles are repeated along another axis */
     expect_leaves(xm_pass_fuse_rope_tables,
                   turned + "%8 = concat %7, %7 axis=1\n%20 = cos %8\n%21 = sin %8" +
                       results);

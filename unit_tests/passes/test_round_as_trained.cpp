@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rounding as in training: which places are found, what they become, what is left alone. Numbers
- * are those of make_rounding.py.
+ * Rounding to bf16 where training did: which places are found, what they become, what stays.
+ * Expected numbers are from make_rounding.py.
  */
 #include "transformations/passes/router_product.h"
 #include "unit_tests/passes/pass_test.h"
@@ -9,7 +9,7 @@
 namespace
 {
 
-/* How many places there are; a second run must find none. */
+/* Runs the pass and returns the number of places that it rounds. A second run must find none. */
 uint32_t
 rounds(xm_graph *g)
 {
@@ -161,7 +161,8 @@ result %24 name="y")",
                    1);
 }
 
-/* Then the table's rows are a place of their own. */
+/* A sum with another user is not the per-layer embedding: only the rows of the table are rounded.
+ */
 TEST(RoundAsTrained, ASumThatIsReadElsewhereIsNotPerLayer)
 {
     Graph g = parse(per_layer + "result %16 name=\"sum\"\n");
@@ -188,7 +189,7 @@ result %43 name="i"
 const Floats rounded = {0.921875f,     0.180664062f,  0.172851562f,
                         -0.369140625f, -0.225585938f, 1.59375f};
 
-/* What the router's product reads. */
+/* Returns the value that the router's product reads. */
 Floats
 router_input(xm_graph *g)
 {
@@ -233,7 +234,7 @@ TEST(RoundAsTrained, FactorsThatAreOneAreTakenApart)
 %30 = reshape %10, %11)");
 }
 
-/* As f16 has them. */
+/* Factors that were folded may have been rounded to f16. */
 TEST(RoundAsTrained, FoldedFactorsMayHaveBeenRounded)
 {
     const std::string halves =
@@ -248,7 +249,7 @@ TEST(RoundAsTrained, FoldedFactorsMayHaveBeenRounded)
     EXPECT_EQ(router_input(g.get()), rounded) << print(g.get());
 }
 
-/* A row that is no s n^-1/2 is multiplied as it is, once. */
+/* A row of factors that is not s n^-1/2 is multiplied once, as it is. */
 TEST(RoundAsTrained, OtherFactorsStayOne)
 {
     Graph g = parse(replaced(x, "1.21784818", "1.2212345") + R"(
@@ -288,7 +289,7 @@ TEST(RoundAsTrained, NormsThatAreNotTheRoutersStay)
     }
 }
 
-/* ---- behind it --------------------------------------------------------------------- */
+/* ---- later passes ---------------------------------------------------------------------- */
 
 TEST(RoundAsTrained, ChainsTakeTheRoundingsAlong)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Groups of row-wise steps: what joins, what leaves, where a group ends.
+ * Grouping row-wise ops into chains: what joins a group, which results leave it, where it ends.
  */
 #include "unit_tests/passes/pass_test.h"
 
@@ -18,7 +18,8 @@ const std::string values = R"(
 %7 = const f32[] {3}
 )";
 
-/* The text of the only chain's steps; "": there is none or there are several. */
+/* Runs the pass, expects this number of chains, and returns the steps of the first; "" without
+ * one. */
 std::string
 steps_of(const std::string &text, int chains = 1)
 {
@@ -89,7 +90,7 @@ result %15 name="y"
 result %11 name="s")");
 }
 
-/* The second group reads a result of the first below a reshape back and forth. */
+/* The second group reads a result of the first through two reshapes that cancel out. */
 TEST(FuseRowChain, ReadsAnotherGroupWhereItsRowsAre)
 {
     Graph g = parse(values + R"(
@@ -110,7 +111,7 @@ result %16 name="y")");
     EXPECT_EQ(xm_in(second, 1)->node->op, XM_OP_ROW_CHAIN) << print(g.get());
 }
 
-/* Not one that a stack has room for. */
+/* More reshapes than a recursive search has stack for. */
 TEST(FuseRowChain, PassesAnyNumberOfReshapes)
 {
     enum { RESHAPES = 60000 };
@@ -144,7 +145,8 @@ result %14 name="y")",
               "add x0 x1; out rms_norm s0 c0 0.5");
 }
 
-/* The residual sum is read again behind what reads its norm: two groups, one value between. */
+/* The residual sum is read again after an op that reads its norm: two groups with one value
+ * between them. */
 const std::string layer = R"(
 %10 = rms_norm %1, %3 epsilon=0.5
 %11 = add %0, %10
@@ -176,7 +178,8 @@ result %13 name="h")";
                     values + replaced(replaced(after, "FIRST", first), "SECOND", second));
 }
 
-/* {10, 14, 16} and {11, 15, 17} do not wait for themselves, but each would for the other. */
+/* Each of {10, 14, 16} and {11, 15, 17} could be one group. With both, each would need a result
+ * of the other. */
 TEST(FuseRowChain, GroupsDoNotWaitForEachOther)
 {
     EXPECT_EQ(steps_of(R"(
@@ -209,7 +212,7 @@ result %16 name="y")"),
               "out add x2 s3");
 }
 
-/* A chain of n products and a norm at its end. */
+/* Returns a chain of n products and a norm at its end. */
 std::string
 long_chain(int n)
 {
@@ -226,7 +229,8 @@ TEST(FuseRowChain, TooManyStepsAreTwoGroups)
 {
     steps_of(long_chain(XM_CHAIN_STEPS - 1));
     Graph g = parse(values + long_chain(XM_CHAIN_STEPS));
-    EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_row_chain)); /* no norm but a lone one */
+    /* a norm alone is no group */
+    EXPECT_FALSE(run_pass(g.get(), xm_pass_fuse_row_chain));
 }
 
 TEST(FuseRowChain, NoMoreOperandsConstantsAndResultsThanKernelsTake)
@@ -268,10 +272,10 @@ TEST(FuseRowChain, LeavesWhatHasKernelsOfItsOwn)
     for (const char *text :
          {"%10 = rms_norm %0, %3 epsilon=0.5\nresult %10 name=\"y\"", /* one step */
           "%10 = add %0, %1\n%11 = multiply %10, %6\nresult %11 name=\"y\"", /* no norm */
-          /* a norm by factors that are computed */
+          /* a norm whose factors are computed */
           "%9 = parameter f32[4] name=\"g\"\n%10 = add %0, %1\n"
           "%11 = rms_norm %10, %9 epsilon=0.5\nresult %11 name=\"y\"",
-          /* broadcast along another axis, or of a value */
+          /* broadcast along another axis, or by a computed value */
           "%9 = parameter f32[batch,tokens,1] name=\"g\"\n%10 = multiply %0, %9\n"
           "%11 = rms_norm %10, %3 epsilon=0.5\nresult %11 name=\"y\"",
           "%9 = parameter f32[1,1,4] name=\"g\"\n%10 = multiply %0, %9\n"
@@ -279,15 +283,15 @@ TEST(FuseRowChain, LeavesWhatHasKernelsOfItsOwn)
           /* the constant has more dimensions */
           "%9 = const f32[1,1,1,4] {1, 2, 3, 4}\n%10 = multiply %0, %9\n"
           "%11 = rms_norm %10, %3 epsilon=0.5\nresult %11 name=\"y\"",
-          /* the width is not known */
+          /* the width is unknown */
           "%9 = parameter f32[batch,T] name=\"x\"\n%10 = multiply %9, %9\n"
           "%11 = rms_norm %10, %7 epsilon=0.5\nresult %11 name=\"y\"",
-          /* a reshape that cuts the rows */
+          /* a reshape that splits the rows */
           "%8 = shape_value i64[3] {batch, tokens, 4}\n"
           "%9 = parameter f32[batch,tokens,2,2] name=\"x\"\n%10 = multiply %9, %6\n"
           "%11 = reshape %10, %8\n%12 = rms_norm %11, %3 epsilon=0.5\n"
           "result %12 name=\"y\"",
-          /* integers are no rows of floats */
+          /* integers */
           "%9 = parameter i32[batch,4] name=\"x\"\n%10 = add %9, %9\n"
           "%11 = convert %10 to=f32\n%12 = rms_norm %11, %3 epsilon=0.5\n"
           "result %12 name=\"y\""})
@@ -346,7 +350,7 @@ TEST(FuseRowChain, IsSkippedByName)
     EXPECT_EQ(count(g.get(), XM_OP_ROW_CHAIN), 2);
 }
 
-/* The shape function says what is wrong with a chain written by hand. */
+/* The shape function names the error of a chain written by hand. */
 TEST(FuseRowChain, GraphTextIsChecked)
 {
     const struct {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs of a scheduler over a SequenceModel, and what each text is alone.
+ * Jobs of a scheduler over a SequenceModel, and the ids that each text gets when it runs alone.
  */
 #ifndef XM_UNIT_TESTS_PIPELINE_SCHEDULED_JOBS_H
 #define XM_UNIT_TESTS_PIPELINE_SCHEDULED_JOBS_H
@@ -11,7 +11,7 @@
 #include "plugin/pipeline/text.h"
 #include "unit_tests/pipeline/scripted_sequences.h"
 
-/* What is asked of a text, and what it is alone. */
+/* A request for a text, and the ids, finish and status that it gets without other texts. */
 struct Kind {
     Ids prompt;
     uint64_t max_tokens = 8, context = 0;
@@ -21,7 +21,8 @@ struct Kind {
     xm_status status = XM_OK;
 };
 
-/* Runs it without a scheduler: tokens one by one, in a cache of `pages` pages. */
+/* Computes ids, finish and status of a kind without a scheduler: token by token, with a cache of
+ * `model.pages` pages. */
 inline void
 make_alone(const SequenceModel &model, Kind &k)
 {
@@ -63,12 +64,14 @@ make_alone(const SequenceModel &model, Kind &k)
     xm_sampler_scratch_free(scratch);
 }
 
-/* A job, and what came of it. */
+/* A job of a scheduler, and its result. */
 struct Job {
     const Kind *kind;
     uint64_t id = 0;
     std::atomic<int> n_ended{0};
-    bool may_stop = false; /* it was cancelled, has a deadline, or its device fails */
+    /* The job is cancelled, has a deadline or its device fails: a part of the text is a valid
+     * result. */
+    bool may_stop = false;
     Ids ids;
     xm_finish finish = XM_FINISH_FAILED;
     xm_status status = XM_OK;
@@ -107,7 +110,8 @@ struct Job {
         };
         return j;
     }
-    /* Of one that may have stopped before its end, a beginning is enough. */
+    /* Fails unless the job ended once, with the result of its kind. A job that may stop may have
+     * stopped early: then its ids must be the first ids of the kind. */
     void check(const char *what) const
     {
         ASSERT_EQ(n_ended, 1) << what;
@@ -134,7 +138,7 @@ kind_of(const SequenceModel &model, const Ids &prompt, uint64_t max_tokens)
     return k;
 }
 
-/* A prompt whose text has all its tokens. */
+/* Returns a kind with a prompt of n tokens whose text reaches max_tokens, by trying prompts. */
 inline Kind
 long_kind(const SequenceModel &model, size_t n, uint64_t max_tokens, int32_t first = 0)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A SequenceModel whose device chooses tokens and runs them ahead of the host. What it chooses is
- * written down again here, as kernels/cl/choose_best_ref.cl and choose_take_ref.cl have it. It
- * notices a token that is run or dropped twice, and a sequence that is used while its token runs.
+ * A SequenceModel whose device chooses tokens and runs them ahead of the host. The choice is a
+ * second implementation of kernels/cl/choose_best_ref.cl and choose_take_ref.cl. Tests fail if a
+ * token is run or dropped twice, or if a sequence is used while the device runs its token.
  */
 #ifndef XM_UNIT_TESTS_PIPELINE_SCRIPTED_CHOICES_H
 #define XM_UNIT_TESTS_PIPELINE_SCRIPTED_CHOICES_H
@@ -13,7 +13,7 @@
 #include "plugin/text/token_weight.h"
 #include "unit_tests/pipeline/scripted_sequences.h"
 
-/* A text as the device knows it. */
+/* The state that the device keeps of a text: how tokens are chosen, and how often each occurred. */
 class DeviceText
 {
   public:
@@ -29,7 +29,7 @@ class DeviceText
         return c.how.top_k == 0 && c.how.window == 0 && c.seen.n_barred == 0 &&
                (!c.how.draws || c.how.top_p >> 32);
     }
-    /* -1: the row is no distribution. */
+    /* Returns the id that the device chooses from a row of logits; -1 if they are NaN. */
     int32_t next(std::vector<float> row)
     {
         for (const auto &t : seen)
@@ -77,10 +77,10 @@ class DeviceText
 
 struct ChoosingModel : SequenceModel {
     bool chooses = true;
-    uint32_t not_ahead_every =
-        0; /* of so many tokens one does not run ahead; 0: all do */
-    uint64_t n_ahead = 0,
-             n_dropped = 0; /* tokens that ran ahead; those for which nobody asked */
+    /* Every n-th time the device does not run ahead; 0: it always does. */
+    uint32_t not_ahead_every = 0;
+    /* Tokens that the device ran ahead; those of them that the host did not take. */
+    uint64_t n_ahead = 0, n_dropped = 0;
 
     explicit ChoosingModel(bool says_room = true) : SequenceModel(says_room)
     {
@@ -93,11 +93,13 @@ struct ChoosingModel : SequenceModel {
         DeviceText text;
         int32_t id;
     };
-    std::vector<Row> rows;               /* of the choices that are made */
-    bool is_running = false;             /* the run of their tokens      */
-    size_t reserved = 0;                 /* pages for them               */
-    bool is_whole = false;               /* none has left                */
-    std::vector<xm_sequence *> each_one; /* of the last run, if it had a token of each */
+    std::vector<Row> rows;   /* the texts whose tokens the device chooses */
+    bool is_running = false; /* the device runs their last tokens */
+    size_t reserved = 0;     /* pages that this run needs */
+    bool is_whole = false;   /* no text has left since the first choice */
+    /* The sequences of the last run by the host, if each of them had one token and wanted its
+     * logits; else empty. */
+    std::vector<xm_sequence *> each_one;
     uint32_t n_asked = 0;
     const xm_batch_ops *plain = nullptr;
 
@@ -136,7 +138,8 @@ struct ChoosingModel : SequenceModel {
         (void)b;
         return fits;
     }
-    /* The run that is there has ended. */
+    /* Completes the run ahead: appends its tokens to their sequences, or fails as the script
+     * says. */
     xm_status commit(xm_error *err)
     {
         if (on_run)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A language model of a test's own: its logits follow from the ids that its state holds, so that a
- * token that was fed twice, or not at all, shows. And a package with a small tokenizer.
+ * A language model for tests: a script computes its logits from all ids that its state holds, so
+ * that a token that was fed twice, or not at all, changes the text. And a package with a small
+ * tokenizer.
  */
 #ifndef XM_UNIT_TESTS_PIPELINE_SCRIPTED_MODEL_H
 #define XM_UNIT_TESTS_PIPELINE_SCRIPTED_MODEL_H
@@ -19,21 +20,23 @@
 using Ids = std::vector<int32_t>;
 
 enum { VOCABULARY = 12, IM_END = 8, THINK = 9, END_THINK = 10, SPECIAL = 11 };
-/* Behind the vocabulary: no logits choose them. */
+/* Tokens with ids beyond the vocabulary: no logits choose them. */
 enum { TOOL_CALL = 12, END_TOOL_CALL = 13, CALL_OF_F = 14 };
 
-/* Logits of the position behind these ids. */
+/* Returns the logits of the position after these ids. */
 using Script = std::function<std::vector<float>(const Ids &state)>;
 
 struct ScriptedModel {
-    xm_compiled base; /* first */
+    xm_compiled base; /* must be the first member */
     char name[10] = "input_ids";
     char *names[1] = {name};
     xm_port input = {}, result = {};
     Script script;
     bool can_truncate = true;
-    bool gives_all = false; /* logits of all tokens that are fed, not of the last alone */
-    /* Of the one request that there is at a time. */
+    /* Whether a run gives the logits of all tokens that are fed; else of the last only. */
+    bool gives_all = false;
+    /* The ids in the state, those that the last run was fed, and its logits. The model has one
+     * request at a time. */
     Ids state, fed;
     std::vector<float> logits;
     std::atomic<bool> cancelled{false};
@@ -60,7 +63,7 @@ struct ScriptedModel {
 
   private:
     struct Request {
-        xm_infer base; /* first */
+        xm_infer base; /* must be the first member */
         ScriptedModel *model;
     };
     static ScriptedModel *of(const xm_infer *r)
@@ -140,7 +143,8 @@ only(int32_t id)
     return logits;
 }
 
-/* Says these tokens behind a prompt of `n`, then ends the text. */
+/* Returns a script that generates the tokens of `answer` after a prompt of n tokens, then ends
+ * the text. */
 inline Script
 saying(const Ids &answer, size_t n)
 {
@@ -150,7 +154,8 @@ saying(const Ids &answer, size_t n)
     };
 }
 
-/* Any id may come; which one depends on all before it, of which a number is left. */
+/* Returns the hash of a text: of its last id and the hash of the ids before it. Scripts that
+ * choose any id derive their logits from it. */
 inline uint32_t
 digest(int32_t id, uint32_t before = 1)
 {
@@ -175,7 +180,8 @@ rambling(const Ids &state)
     return ramble_from(seed);
 }
 
-/* Letters, the two bytes of "é", marks of thoughts, an end, and a special token. */
+/* A package whose tokenizer has letters, the two bytes of "é", tokens that begin and end
+ * thoughts, an end token and a special token. */
 class SmallPackage
 {
   public:
@@ -206,7 +212,7 @@ class SmallPackage
     xm_package *p = nullptr;
 };
 
-/* A session, its next run, and what came of the last one. */
+/* A session, the settings of its next run, and the pieces and result of the last run. */
 class Session
 {
   public:
@@ -263,7 +269,7 @@ class Session
     {
         return std::string(xm_strbuf_text(&got.text), got.text.n);
     }
-    /* Of all pieces with this part. */
+    /* Returns the text of all pieces of this part, joined. */
     std::string shown(xm_answer_part part = XM_ANSWER_TEXT) const
     {
         std::string all;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A language model of a test's own with sequences and batches, and a cache of pages that may be
- * full. Its logits follow from the tokens of the sequence as those of rambling, so that a token
- * that was run twice, or not at all, shows. Full pages can be found by the tokens up to their end,
- * also when nobody uses them, until they are taken for other tokens.
+ * A language model for tests with sequences, batches and a cache of pages that may become full.
+ * Its logits are a hash of the tokens of the sequence, so that a token that was run twice, or not
+ * at all, changes the text. A full page is found by the hash of all tokens up to its end; it
+ * stays in the cache while no sequence uses it, until other tokens need the page.
  */
 #ifndef XM_UNIT_TESTS_PIPELINE_SCRIPTED_SEQUENCES_H
 #define XM_UNIT_TESTS_PIPELINE_SCRIPTED_SEQUENCES_H
@@ -17,31 +17,34 @@
 #include "unit_tests/pipeline/scripted_model.h"
 
 struct SequenceModel {
-    xm_compiled base; /* first */
+    xm_compiled base; /* must be the first member */
     xm_compiled_ops ops = {};
-    /* Of the cache and of a run. */
+    /* What tests set: number and size of the pages, chunk of a run, and failures. */
     size_t pages = SIZE_MAX, page = 4;
     uint64_t chunk = 16;
     uint64_t vocabulary = VOCABULARY;
-    uint32_t nan_every = 0; /* of so many states one has no logits; 0: none */
-    int run_fails_in = -1;  /* runs from now on                             */
+    /* One of so many states has NaN as logits; 0: none. */
+    uint32_t nan_every = 0;
+    /* The number of runs before the one that fails; -1: none fails. */
+    int run_fails_in = -1;
     bool fork_fails = false;
     bool can_save = true, save_fails = false, load_fails = false;
-    std::string name = "model of a test"; /* its identity */
+    /* The model's identity, which a saved sequence must match. */
+    std::string name = "model of a test";
     std::function<void()> on_run;
-    /* What has been. */
-    std::vector<Ids> runs; /* how many tokens each row had; kept if keeps_runs */
+    /* What the model counts for tests. */
+    std::vector<Ids> runs; /* tokens of each row, per run; if keeps_runs */
     bool keeps_runs = true;
-    size_t bytes_of_position = 4; /* in a file */
-    /* A file has so many positions before its end, in whole pages, and serves no beginning that
-     * ends before them. */
+    size_t bytes_of_position = 4; /* bytes of a position in a saved sequence */
+    /* A saved sequence holds only the last `window` positions. It serves no beginning that ends
+     * before them. */
     uint64_t window = UINT64_MAX;
     uint64_t n_loads = 0;
-    uint64_t n_tokens = 0, n_forks = 0, n_full = 0; /* n_full: runs without room */
+    uint64_t n_tokens = 0, n_forks = 0, n_full = 0; /* n_full: runs refused, cache full */
     size_t used = 0, n_sequences = 0, n_batches = 0;
     std::atomic<bool> cancelled{false};
-    std::set<const xm_sequence *>
-        in_flight; /* that must not be used (scripted_choices.h) */
+    /* Sequences that must not be used, because a token of theirs runs (scripted_choices.h). */
+    std::set<const xm_sequence *> in_flight;
 
     explicit SequenceModel(bool says_room = true) : base()
     {
@@ -61,7 +64,7 @@ struct SequenceModel {
     }
     SequenceModel(const SequenceModel &) = delete;
 
-    /* Logits of a state. */
+    /* Returns the logits that follow a state, which is the hash of all tokens. */
     std::vector<float> row(uint32_t state) const
     {
         if (nan_every && state % nan_every == 0)
@@ -75,25 +78,25 @@ struct SequenceModel {
   protected:
     struct Page {
         size_t users;
-        uint32_t key; /* of the tokens up to its end; 0: it is not full */
+        uint32_t key; /* hash of the tokens up to its end; 0: not full */
     };
     struct Sequence {
-        xm_sequence base; /* first */
+        xm_sequence base; /* must be the first member */
         SequenceModel *model;
         Ids ids;
         uint32_t state = 1;
         std::vector<size_t> pages;
     };
     struct Batch {
-        xm_batch base; /* first */
+        xm_batch base; /* must be the first member */
         xm_infer control;
         SequenceModel *model;
         std::vector<std::vector<float>> logits;
     };
     std::vector<Page> all;
-    std::vector<size_t> unused; /* without a key */
-    std::deque<size_t> cached;  /* free ones with a key, longest free first */
-    std::unordered_map<uint32_t, size_t> by_key; /* pages, used or not */
+    std::vector<size_t> unused; /* free pages without a key */
+    std::deque<size_t> cached;  /* free pages with a key, longest free first */
+    std::unordered_map<uint32_t, size_t> by_key; /* pages with a key, free or used */
 
     static SequenceModel *of(xm_compiled *c)
     {
@@ -128,7 +131,8 @@ struct SequenceModel {
         else
             unused.push_back(p);
     }
-    /* The caller has seen that there is room. */
+    /* Returns a free page; the caller checked that there is one. Takes pages without a key first,
+     * then the page that is free for longest. */
     size_t take()
     {
         size_t p;
@@ -141,7 +145,7 @@ struct SequenceModel {
             unused.pop_back();
         } else {
             while (all[cached.front()].users > 0 || !all[cached.front()].key)
-                cached.pop_front(); /* used again since */
+                cached.pop_front(); /* pages that were used again */
             p = cached.front();
             cached.pop_front();
             by_key.erase(all[p].key);
@@ -245,7 +249,7 @@ struct SequenceModel {
             s->state = digest(id, s->state);
     }
 
-    /* ---- as bytes: the tokens themselves ---- */
+    /* ---- saved sequences: the bytes are the tokens ---- */
 
     static xm_status identify(const xm_sequence *s, xm_strbuf *out, xm_error *)
     {
@@ -307,7 +311,8 @@ struct SequenceModel {
     {
         Sequence *s = of(sequence);
         expect_idle(sequence);
-        for (size_t i = s->pages.size(); i-- > 0;) /* a beginning stays longest */
+        /* last page first: a beginning stays cached longest */
+        for (size_t i = s->pages.size(); i-- > 0;)
             s->model->release(s->pages[i]);
         s->model->n_sequences--;
         delete s;

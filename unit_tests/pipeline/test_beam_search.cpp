@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beam search over a model whose logits follow from all ids before: against all texts there are,
- * where the beams are enough for them, and else against a search that keeps whole texts.
+ * Beam search over a model whose logits depend on all earlier ids. With enough beams the result
+ * is compared with all possible texts, else with a simple search that keeps whole texts.
  */
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, X = 7;
 const Ids prompt = {X, A, X};
 
 struct Text {
-    Ids ids; /* with the end */
+    Ids ids; /* with the end token */
     double score;
 };
 
@@ -37,7 +37,7 @@ log_probs(const std::vector<float> &row)
     return list;
 }
 
-/* Logits of three letters and the end only, of some variety. */
+/* Returns logits in which only three letters and the end token have a probability. */
 std::vector<float>
 few(const Ids &state)
 {
@@ -60,7 +60,7 @@ ends(const Ids &ids)
     return !ids.empty() && ids.back() == IM_END;
 }
 
-/* All texts of at most so many tokens, which the end or their length ends. */
+/* Appends all texts of at most `most` tokens, which end with the end token or by their length. */
 void
 add_all(const Script &script, size_t most, double length_penalty, const Text &text,
         std::vector<Text> *out)
@@ -105,7 +105,7 @@ struct NaiveGroup {
     }
 };
 
-/* What may follow a beam. */
+/* Returns the log-probabilities of the tokens that may follow a beam. */
 std::vector<double>
 naive_row(const Script &script, const Wish &w, const Text &beam, const Ids &taken)
 {
@@ -124,7 +124,7 @@ void
 naive_step(const Script &script, const Wish &w, size_t length, NaiveGroup *g, Ids *taken)
 {
     const size_t width = w.beams / w.groups;
-    const double best = g->beams[0].score; /* a token ago */
+    const double best = g->beams[0].score; /* before this token */
     std::vector<Text> all, next;
     for (const Text &beam : g->beams) {
         const std::vector<double> row = naive_row(script, w, beam, *taken);
@@ -223,7 +223,7 @@ class BeamSearch : public ::testing::Test
             EXPECT_EQ(has_end ? ids(i) + Ids{IM_END} : ids(i), texts[i].ids) << i;
         }
     }
-    /* The same texts in as many steps. */
+    /* Compares texts and the number of steps with those of the simple search. */
     void expect_naive(const Script &script, const Wish &w)
     {
         size_t steps = 0;
@@ -290,7 +290,8 @@ TEST_F(BeamSearch, HasGroupsThatKeepApart)
         }
 }
 
-/* As if the script gave it no probability, but for what the others' probabilities are. */
+/* A suppressed token gets probability zero after the softmax, so that the probabilities of the
+ * others stay. */
 TEST_F(BeamSearch, HasNoTokenThatThePackageSuppresses)
 {
     Wish w;
@@ -377,8 +378,9 @@ TEST_F(BeamSearch, StopsAtStrings)
     EXPECT_EQ(text(0), "xaxab#");
 }
 
-/* A text ends with the token that completes a stop string, and no other has one in it. The strings
- * go across tokens, and beams that share a beginning differ in what they have of one. */
+/* A text ends with the token that completes a stop string, and no other text contains one. The
+ * strings span tokens, and beams with a common beginning differ in the part of a string that they
+ * have. */
 TEST_F(BeamSearch, EachBeamHasItsOwnPlaceInStopStrings)
 {
     const std::string strings[] = {"ab", "cbc", "#\xc3\xa9"};
@@ -423,7 +425,7 @@ TEST_F(BeamSearch, EachBeamHasItsOwnPlaceInStopStrings)
     EXPECT_GT(n_stopped, 0u);
 }
 
-/* A clock that counts its readings: two for each token that is made text. */
+/* The clock counts its readings: a token that is decoded to text reads it twice. */
 TEST_F(BeamSearch, MakesATokenTextOnce)
 {
     const xm_slice stop = xm_slice_of("b###", 4);
@@ -442,8 +444,8 @@ TEST_F(BeamSearch, MakesATokenTextOnce)
     EXPECT_LE(clock.detokenise_s, tried + given);
 }
 
-/* Texts are over a step behind the last that is good enough: the best beam of the step before,
- * as it was, has to be worse. */
+/* The search is over in the step after a good enough text ended: the best beam is compared with
+ * its score of the step before. */
 TEST_F(BeamSearch, LooksAtTheBeamsBeforeTheStep)
 {
     Wish w;
@@ -465,7 +467,7 @@ TEST_F(BeamSearch, LooksAtTheBeamsBeforeTheStep)
     EXPECT_EQ(clock.tokens.n, 3u);
 }
 
-/* All texts of at most so many tokens that match the grammar, or begin one that does. */
+/* Appends all texts of at most `most` tokens that match the grammar or begin a match. */
 void
 add_matching(const xm_grammar *g, const Ids &state, double score, size_t most,
              std::vector<Text> *out)
@@ -518,7 +520,7 @@ TEST_F(BeamSearch, FindsTheBestOfAllTextsThatMatchAGrammar)
     }
 }
 
-/* Few beams split and end all the time: what a copy knows of the grammar is its own. */
+/* Few beams split and end all the time: each copy of a beam has a grammar state of its own. */
 TEST_F(BeamSearch, EachBeamHasItsOwnPlaceInTheGrammar)
 {
     const std::string notation = "root ::= item+\nitem ::= \"(\"? nest [bc]\n"
@@ -544,7 +546,7 @@ TEST_F(BeamSearch, EachBeamHasItsOwnPlaceInTheGrammar)
     xm_grammar_free(g);
 }
 
-/* Nothing may follow "a": only the other way is a text. */
+/* No token may follow "a", so that only "bc" is a text. */
 TEST_F(BeamSearch, LosesBeamsThatTheGrammarLeavesNothing)
 {
     const std::string way = "root ::= \"az\" | \"bc\"", none = "root ::= \"az\"";
@@ -565,7 +567,7 @@ TEST_F(BeamSearch, LosesBeamsThatTheGrammarLeavesNothing)
     xm_grammar_free(g);
 }
 
-/* A stop string ends a text that the grammar would let go on. */
+/* A stop string ends a text even where the grammar allows more. */
 TEST_F(BeamSearch, StopsAtStringsWithinAGrammar)
 {
     const std::string notation = "root ::= [ab]+ \"#\"";
@@ -637,7 +639,7 @@ TEST_F(BeamSearch, EndsNoTextBeforeTheLeastLength)
         EXPECT_GE(got[i].ids.n, 5u);
 }
 
-/* A model that cannot go back computes each branch anew. */
+/* A model that cannot truncate its state computes each branch from the start. */
 TEST_F(BeamSearch, NeedsNoWayBack)
 {
     Wish w;
@@ -683,8 +685,8 @@ TEST_F(BeamSearch, SaysWhereLogitsAreNoNumbers)
         << err.text;
 }
 
-/* As what was never computed may be. The process is another one: whether a run is dry is asked
- * once. */
+/* In a dry run logits are never computed and may be NaN. This runs in another process, because
+ * whether a run is dry is read only once. */
 TEST_F(BeamSearch, TakesNothingFromLogitsOfADryRun)
 {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
@@ -718,7 +720,8 @@ TEST_F(BeamSearch, SurvivesWithoutMemory)
     asked.wants_log_probs = true;
     asked.n_likeliest = 1;
     asked.grammar = g;
-    ASSERT_EQ(search(few, w), XM_OK) << err.text; /* the vocabulary's trie is made once */
+    /* builds the vocabulary's trie, which is kept */
+    ASSERT_EQ(search(few, w), XM_OK) << err.text;
     const Ids best = ids(0);
     for (uint64_t i = 1;; i++) {
         clear();
@@ -734,7 +737,7 @@ TEST_F(BeamSearch, SurvivesWithoutMemory)
             EXPECT_EQ(s, XM_OK) << err.text;
             break;
         }
-        /* Masks that cannot be kept are computed again. */
+        /* A mask that cannot be stored is computed again. */
         ASSERT_TRUE(s == XM_NO_MEMORY || (s == XM_OK && ids(0) == best))
             << i << ": " << err.text;
     }

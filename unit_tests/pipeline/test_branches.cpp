@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Branches on the device: each has the logits of its whole text, however it came about.
+ * Branches on the device: each has the logits of its whole text, however it was made.
  */
 #include "plugin/pipeline/branches.h"
 #include "plugin/pipeline/package.h"
@@ -50,7 +50,7 @@ class Branches : public OpenClTest
         ASSERT_XM_OK(b->ops->go_on(b, steps.data(), steps.size(), &err));
         expect_texts();
     }
-    /* Of a run that has nothing but the text. */
+    /* Returns the logits of a text that is computed alone. */
     std::vector<float> row(const Ids &text)
     {
         xm_token_runner *r = nullptr;
@@ -94,7 +94,7 @@ TEST_F(Branches, SplitEndAndChangePlaces)
         ASSERT_XM_OK(b->ops->begin(b, texts[0].data(), texts[0].size(), &reused, &err));
         expect_texts();
         go_on({{0, 11}, {0, 700}, {0, 13}});
-        go_on({{2, 5}, {1, 6}, {1, 7}, {2, 8}, {1, 9}}); /* 0 ends */
+        go_on({{2, 5}, {1, 6}, {1, 7}, {2, 8}, {1, 9}}); /* branch 0 ends */
         go_on({{4, 1000}, {3, 1001}, {3, 1002}});
         go_on({{1, 266}});
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens of several texts: what is chosen for one does not depend on the others, nor on threads.
+ * Tokens for several texts at once: the token chosen for a text depends neither on the other
+ * texts nor on threads.
  */
 #include "plugin/pipeline/chooser.h"
 
@@ -17,9 +18,9 @@
 namespace
 {
 
-enum { LARGE = 40000, STEPS = 4 }; /* a vocabulary that is worth threads */
+enum { LARGE = 40000, STEPS = 4 }; /* a vocabulary large enough for threads */
 
-/* Texts with samplers of their own, and their rows. */
+/* Texts with a sampler and logits each. */
 class Texts
 {
   public:
@@ -68,7 +69,7 @@ class Texts
     size_t n_words;
 };
 
-/* Steps of `together` texts at a time. */
+/* Chooses STEPS tokens for each text, `together` texts in one call. */
 std::vector<std::vector<int32_t>>
 choose(Texts &t, size_t together)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Embeddings of a scripted model: what is pooled, which texts run together, what is given back.
+ * Embeddings of a scripted model: pooling, texts that run together, and the release of memory.
  */
 #include "plugin/pipeline/embedder.h"
 
@@ -85,7 +85,7 @@ class Embedder
     xm_error err = {};
 };
 
-/* With sequences; its last dimension is known. */
+/* A model with sequences, whose result has a known last dimension. */
 struct Model : SequenceModel {
     Model()
     {
@@ -131,7 +131,7 @@ TEST(Embedder, OfARequestPoolsTheMeanOfAllTokens)
 
 TEST(Embedder, RefusesTheMeanOfFewerRows)
 {
-    ScriptedModel model(rambling); /* gives the last row alone */
+    ScriptedModel model(rambling); /* returns only the last row */
     Embedder e(model.base, XM_POOLING_MEAN);
     EXPECT_EQ(e.run({{1, 2, 3}}), XM_DEVICE);
     EXPECT_NE(std::string(e.err.text).find("1 hidden states of width 12, expected 3"),
@@ -143,7 +143,7 @@ TEST(Embedder, CutsAndScalesAgain)
 {
     Model model;
     Embedder e(model.base, XM_POOLING_LAST);
-    ASSERT_EQ(e.run({{4, 5}}), XM_OK); /* whose other components are forgotten */
+    ASSERT_EQ(e.run({{4, 5}}), XM_OK); /* leaves a vector of full width */
     ASSERT_EQ(e.run({{1, 2}, {3}}, 5), XM_OK) << e.err.text;
     expect_near(e.rows[0], unit(hidden({1, 2}), 5));
     expect_near(e.rows[1], unit(hidden({3}), 5));
@@ -183,7 +183,7 @@ TEST(Embedder, FewerRunTogetherWhereTheCacheHasNoRoom)
 {
     Model model;
     Embedder e(model.base, XM_POOLING_LAST);
-    model.pages = 5; /* of 4 tokens */
+    model.pages = 5; /* of 4 tokens each */
     std::vector<Ids> texts;
     for (uint32_t i = 0; i < 20; i++)
         texts.push_back(text(1 + i % 5, i));
@@ -228,7 +228,7 @@ TEST(Embedder, IsCancelledUntilItResumes)
 
 TEST(Embedder, NeedsAWidth)
 {
-    SequenceModel model; /* its outputs are not said */
+    SequenceModel model; /* has no outputs */
     xm_embedder *e = nullptr;
     xm_error err = {};
     EXPECT_EQ(xm_embedder_create(&model.base, XM_POOLING_LAST, &e, &err), XM_UNSUPPORTED);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Embeddings of trained models on the device: their hidden states are those of the reference, and
+ * Embeddings of trained models on the device: the hidden states are those of the reference, and
  * times the last projection they are the logits.
  */
 #include "plugin/pipeline/embedder.h"
@@ -17,7 +17,7 @@ namespace
 using Ids = std::vector<int32_t>;
 using Floats = std::vector<float>;
 
-/* Below the vocabularies of all models. */
+/* Ids below the vocabulary of every model. */
 const Ids some_text = {1343, 266, 267, 265, 278, 9, 8, 7, 901, 44, 1200, 5, 77};
 
 struct Rows {
@@ -82,7 +82,7 @@ class EmbedderOnDevice : public OpenClTest,
         EXPECT_XM_OK(xm_package_read_graph(package, nullptr, &g, &err));
         return g;
     }
-    /* Rows of all tokens. */
+    /* Returns the rows of all tokens. */
     Rows feed(xm_compiled *c, const Ids &ids)
     {
         xm_token_runner *r = nullptr;
@@ -94,7 +94,7 @@ class EmbedderOnDevice : public OpenClTest,
         xm_token_runner_destroy(r);
         return rows;
     }
-    /* The part of the model behind its hidden states, on these. */
+    /* Applies the model's last projection to hidden states. */
     Rows project(const Rows &h)
     {
         xm_graph *g = read();
@@ -165,7 +165,7 @@ class EmbedderOnDevice : public OpenClTest,
         for (int i = 0; i < 60; i++)
             longer.insert(longer.end(), some_text.begin(), some_text.end() - i % 3);
         all.push_back(longer);       /* longer than a chunk */
-        all.emplace_back(Ids{3, 2}); /* beside nobody */
+        all.emplace_back(Ids{3, 2}); /* runs alone */
         return all;
     }
     xm_core *core = nullptr;
@@ -229,7 +229,8 @@ TEST_P(EmbedderOnDevice, SeveralAreThoseOfEachAlone)
     xm_compiled_unref(c);
 }
 
-/* An export of a model for embeddings: neither a cache nor logits. Tokens see those before them. */
+/* A model for embeddings, exported without cache and logits. Each token sees the tokens before
+ * it. */
 const char *const stateless = R"(
 %0 = parameter i64[batch,tokens] name="input_ids"
 %1 = const f32[5,2] {0.5, 1, -1, 2, 3, -2, 0.25, 4, -3, -1}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Model packages: what is read when, and what is said of files that are missing or damaged.
+ * Model packages: when each file is read, and the error texts for missing and damaged files.
  */
 #include "plugin/pipeline/package.h"
 
@@ -34,7 +34,7 @@ class Package : public ::testing::Test
         err = {};
         ASSERT_EQ(xm_package_open(path.c_str(), &p, &err), XM_OK) << err.text;
     }
-    /* A folder with something of the graph's name, which opening does not look into. */
+    /* Opens a folder with a file of the graph's name, whose content opening does not read. */
     void open_folder()
     {
         write("openvino_model.xml", "no graph");
@@ -144,7 +144,7 @@ TEST_F(Package, DamagedPartsNameTheirFile)
     }
 }
 
-/* The tokenizer's damage is told by who needs the tokenizer. */
+/* A damaged tokenizer is reported only when the tokenizer is needed. */
 TEST_F(Package, GenerationDoesNotNeedATokenizer)
 {
     open_folder();
@@ -193,7 +193,7 @@ edge(int from, int from_port, int to, int to_port)
            "\" to-port=\"" + std::to_string(to_port) + "\"/>";
 }
 
-/* One cache, whose input is named by its tensor. */
+/* Returns a model with one cache, whose input is named by its tensor. */
 std::string
 stateless()
 {
@@ -226,7 +226,8 @@ count(const xm_graph *g, enum xm_op op)
     return n;
 }
 
-/* Text is made with states; the graph alone is as the file has it, its lengths known. */
+/* For generation, caches become states; the graph alone stays as in the file, with known lengths.
+ */
 TEST_F(Package, KeepsTheCachesOfAStatelessModel)
 {
     write("openvino_model.xml", stateless());

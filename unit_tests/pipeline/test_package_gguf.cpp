@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GGUF files as model packages: which file a path means, and what is read of it.
+ * GGUF files as model packages: which file a path means, and what is read from it.
  */
 #include <gtest/gtest.h>
 
@@ -88,7 +88,7 @@ TEST_F(GgufPackage, HasAllOfATrainedModel)
     EXPECT_EQ(xm_package_file_bytes(p), fs::file_size(path));
 }
 
-/* What begins so is one, whatever its name. */
+/* The first four bytes identify a GGUF file, not its name. */
 TEST_F(GgufPackage, IsAFileThatBeginsWithItsFourBytes)
 {
     open(write("model", small));
@@ -134,7 +134,8 @@ TEST_F(GgufPackage, OfSeveralInAFolderNamesTwo)
     EXPECT_EQ(xm_package_file_bytes(p), 0u);
 }
 
-/* Not those of another split, and no whole one: which was opened would be chance. */
+/* A folder with parts of two splits, or a part and a whole file, is refused: which model is meant
+ * is unknown. */
 TEST_F(GgufPackage, OnlyPartsOfOneSplitAreOneModel)
 {
     const std::string part = "m-00001-of-00002.gguf";
@@ -152,7 +153,7 @@ TEST_F(GgufPackage, OnlyPartsOfOneSplitAreOneModel)
     }
 }
 
-/* With an IR in it, it is the IR's folder. */
+/* A folder that also has an IR is read as IR. */
 TEST_F(GgufPackage, LeavesAFolderWithAnIrAlone)
 {
     write("model.gguf", small);
@@ -235,7 +236,7 @@ TEST_F(GgufPackage, EveryAllocationMayFail)
             s = xm_package_read(p, (xm_package_part)part, &why);
         seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
-        /* What is not needed can be done without: compiled patterns, a fact. */
+        /* Compiled patterns and optional facts can be missing: then reading succeeds. */
         ASSERT_TRUE(s == XM_NO_MEMORY || s == XM_OK) << n << ": " << why.text;
         failures += s == XM_NO_MEMORY;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts in parallel on the device: who waits for whom, and what a full cache does.
+ * Texts in parallel on the device: which texts wait, and what happens when the cache is full.
  */
 #include <algorithm>
 #include <cmath>
@@ -36,20 +36,20 @@ struct Text {
     std::string error;
 };
 
-/* Rows of each run, and how many runs there had been when texts ended. The logits of a text whose
- * prompt begins with `poison` are NaN. */
+/* Records of the runs: rows of each run, and for each text the number of runs when it ended. The
+ * logits of a text whose prompt begins with `poison` are NaN. */
 struct Watch {
     std::vector<int64_t> rows;
     std::set<const xm_sequence *> poisoned;
     std::set<uint32_t> poisoned_rows;
     std::map<size_t, size_t> runs_at_end;
     std::vector<size_t> order;
-    uint64_t chosen; /* tokens, by the device */
+    uint64_t chosen; /* tokens chosen by the device */
 } watch;
-bool is_ahead; /* the device may choose tokens: there are fewer runs */
+bool is_ahead; /* the device may choose tokens, which needs fewer runs */
 int32_t poison = -1;
 
-/* A clock that runs are slow on, and what the host does behind them. */
+/* The test's clock: seconds that a run, reading logits and telling a text take on the host. */
 constexpr double run_s = 2.0, logits_s = 0.25, tell_s = 3.0;
 double now_s;
 
@@ -65,7 +65,7 @@ watched_run(xm_batch *b, const xm_batch_row *rows, uint32_t n, xm_error *err)
     watch.rows.push_back(all);
     watch.poisoned_rows.clear();
     for (uint32_t i = 0; i < n; i++) {
-        if (rows[i].n > 1) /* a prompt: the address may have been another text's */
+        if (rows[i].n > 1) /* a new prompt: an ended text had the same address */
             watch.poisoned.erase(rows[i].sequence);
         if (rows[i].n > 1 && rows[i].ids[0] == poison)
             watch.poisoned.insert(rows[i].sequence);
@@ -145,7 +145,7 @@ class ParallelTexts : public OpenClTest
         xm_package_close(package);
         package = nullptr;
     }
-    /* mib: of the cache; 0: what the device has. */
+    /* mib: size of the cache; 0: as much as the device has. */
     void make(const char *mib)
     {
         const char *path = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
@@ -230,7 +230,7 @@ class ParallelTexts : public OpenClTest
     xm_generation_times times = {};
 };
 
-/* A text that decodes gets a token in each run, however long a prompt beside it is. */
+/* A text that decodes gets a token in each run, even beside the chunks of a long prompt. */
 TEST_F(ParallelTexts, DecodingGoesAlongWithALongPrompt)
 {
     const std::vector<Ids> prompts = {some(4, 1), some(20 * UBATCH, 2), some(5, 3)};
@@ -246,7 +246,7 @@ TEST_F(ParallelTexts, DecodingGoesAlongWithALongPrompt)
         << "five tokens of the first go along with the second's prompt";
 }
 
-/* Of three texts, four tokens each: the prompts' step has the first token of all three. */
+/* Three texts of four tokens: the step with the prompts also gives the first token of all three. */
 TEST_F(ParallelTexts, AStepEndsWhenItsTokensAreChosenAndItsTextsTold)
 {
     const std::vector<Ids> prompts = {some(4, 1), some(5, 2), some(6, 3)};
@@ -273,7 +273,7 @@ TEST_F(ParallelTexts, LaterPromptsTakeOverWhatEarlierOnesHaveRead)
     EXPECT_GE(got[1].reused, 2u * UBATCH) << "although both began together";
 }
 
-/* Two texts have room at a time, or three before they grow. */
+/* The cache has room for two texts, or for three while they are short. */
 TEST_F(ParallelTexts, TextsThatHaveNoRoomWait)
 {
     std::vector<Ids> prompts;
@@ -308,7 +308,7 @@ TEST_F(ParallelTexts, ATextThatHasNoRoomAloneFailsAlone)
     }
 }
 
-/* The texts before and behind it are what they are without it. */
+/* The other texts are the same as without the failing one. */
 TEST_F(ParallelTexts, ATextWhoseLogitsAreNotFiniteFailsAlone)
 {
     const std::vector<Ids> sound = {some(9, 1), some(5, 2), some(7, 3), some(6, 4)};
@@ -365,7 +365,8 @@ TEST_F(ParallelTexts, OfNoTokensAreEmpty)
         EXPECT_TRUE(t.ids.empty());
 }
 
-/* Dense weights are read once a step, whatever its rows are; two texts choose twice the experts. */
+/* Dense weights are read once a step for any number of rows; two texts read more experts than
+ * one. */
 TEST_F(ParallelTexts, WeightBytesAreThoseOfASteps)
 {
     generate({some(9, 1)}, 1, 5);
@@ -377,7 +378,8 @@ TEST_F(ParallelTexts, WeightBytesAreThoseOfASteps)
     EXPECT_LT(times.decode_weight_bytes, one + one * 3 / 4);
 }
 
-/* Forks of one prompt share its pages; where their own have no room, the newest wait. */
+/* Forks of one prompt share its pages. When there is no room for the pages of their own, the
+ * newest wait. */
 TEST_F(ParallelTexts, ForksWaitToo)
 {
     const std::vector<Ids> prompt = {some(200, 1)};
@@ -389,7 +391,7 @@ TEST_F(ParallelTexts, ForksWaitToo)
     EXPECT_LT(stats().pages * 16, 200u + 4 * 120);
 }
 
-/* The slots' longest texts are announced, so that no slab is too large. */
+/* The longest texts are announced to the pool, so that it makes no slab larger than they need. */
 TEST_F(ParallelTexts, TheCacheTakesWhatTheLongestTextsTake)
 {
     const std::vector<Ids> prompts = {some(40, 1), some(90, 2), some(16, 3), some(70, 4)};
@@ -401,8 +403,8 @@ TEST_F(ParallelTexts, TheCacheTakesWhatTheLongestTextsTake)
         << "two whole pages are everybody's; a page is there until all have left it";
 }
 
-/* Those that wait are told, too. */
-/* Those of a session, which the same functions choose. */
+/* A caller's end tokens and least length work as in a session, because the same functions choose.
+ */
 TEST_F(ParallelTexts, EndsAndTheLeastLengthAreTheCallers)
 {
     const std::vector<Ids> prompts = {some(5, 1), some(7, 2)};
@@ -462,7 +464,8 @@ TEST_F(ParallelTexts, CancelledTextsHaveWhatTheyHad)
     EXPECT_EQ(stats().used, 0u);
 }
 
-/* Texts of several lengths, more than there are slots, some with prompts alike. */
+/* Runs with a device that chooses tokens: texts of several lengths, more than there are slots,
+ * some with equal prompts. */
 class ParallelAhead : public ParallelTexts
 {
   protected:
@@ -484,7 +487,7 @@ TEST_F(ParallelAhead, TheDeviceChoosesTheHostsTokens)
     std::vector<Ids> prompts;
     for (uint32_t i = 0; i < 11; i++)
         prompts.push_back(some(3 + 7 * i % 40, i));
-    Ids ends; /* of some texts the id that comes first as late as can be */
+    Ids ends; /* ids at which a text ends late, for some texts */
     for (const Text &t : generate(prompts, 4, 40)) {
         size_t last = 0;
         for (size_t i = 0; i < t.ids.size(); i++)

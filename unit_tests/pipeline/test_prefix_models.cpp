@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cached prefixes in files, on the device: a model that was compiled anew goes on from a file as
- * the one that has computed the positions.
+ * Cached prefixes in files, on the device: a model compiled again continues from a file as the
+ * program that computed the positions.
  */
 #include <filesystem>
 
@@ -29,7 +29,7 @@ some(size_t n, uint32_t seed)
     return ids;
 }
 
-/* A compiled model with its store. */
+/* A compiled model with its prefix store. */
 class Opened
 {
   public:
@@ -67,7 +67,7 @@ class Opened
     }
     Opened(const Opened &) = delete;
 
-    /* The logits behind the last of ids[n], whose positions from `past` on are run. */
+    /* Runs the ids from position `past` on and returns the logits of the last. */
     Row run(const Ids &ids, uint64_t past)
     {
         xm_error err = {};
@@ -108,8 +108,9 @@ class PrefixModels : public OpenClTest
         xm_core_destroy(core);
         OpenClTest::TearDown();
     }
-    /* The pages of `text` in a file, by a program that has ended; *last has the logits behind its
-     * last token when the positions from *whole on are run again. */
+    /* Writes the pages of `text` to a file with a program that then ends. *whole: the positions
+     * in whole pages. *last: the logits of the last token when the positions from *whole on are
+     * run again. */
     void write(const std::string &path, const char *kv, const Ids &text, uint64_t *whole,
                Row *last)
     {
@@ -146,8 +147,8 @@ TEST_F(PrefixModels, GoOnFromAFileAsFromTheirOwnPositions)
         }
 }
 
-/* Of layers with a window the file has the last pages alone: another text that leaves the first in
- * its middle begins anew. */
+/* Layers with a window have only their last pages in the file: a text that leaves the first one
+ * in the middle cannot use it. */
 TEST_F(PrefixModels, BranchWhereTheFileHasAllPages)
 {
     for (const char *path : {QWEN, WINDOWED}) {
@@ -171,7 +172,7 @@ TEST_F(PrefixModels, BranchWhereTheFileHasAllPages)
     }
 }
 
-/* A text that goes on leaves the file of its beginning where another text may need it. */
+/* The file of a beginning is kept when the text continues, if another text may need it. */
 TEST_F(PrefixModels, BranchWhereAnEarlierTextEnded)
 {
     const Ids text = some(TOKENS, 7);
@@ -209,7 +210,7 @@ TEST_F(PrefixModels, IgnoreFilesOfOtherOptionsAndModels)
     EXPECT_EQ(same.load(text), whole);
 }
 
-/* Pages that came from a file are found as those that were computed. */
+/* Pages loaded from a file are found by other sequences like computed ones. */
 TEST_F(PrefixModels, ShareLoadedPages)
 {
     const Ids text = some(TOKENS, 7);
@@ -225,7 +226,7 @@ TEST_F(PrefixModels, ShareLoadedPages)
     xm_compiled_destroy_sequence(other);
 }
 
-/* Positions of a pipeline that is being bisected are no later run's. */
+/* Positions computed while passes are skipped or stopped must not be used by later runs. */
 TEST_F(PrefixModels, KeepNoneOfAModelThatIsDebugged)
 {
     Opened debugged(core, QWEN, folder.path, "f32", false);

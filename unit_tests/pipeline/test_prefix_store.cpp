@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of cached prefixes: what they hold comes back, and nothing else does.
+ * Files of cached prefixes: they return the positions that were saved, and nothing else.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -60,7 +60,7 @@ class PrefixStore : public ::testing::Test
                   XM_OK)
             << err.text;
     }
-    /* A sequence that a batch has run these tokens of. */
+    /* Returns a sequence that has run these tokens. */
     xm_sequence *run(const Ids &ids, SequenceModel *of = nullptr)
     {
         xm_compiled *c = &(of ? of : &model)->base;
@@ -81,7 +81,7 @@ class PrefixStore : public ::testing::Test
         xm_prefix_store_save(store, s, ids.data(), ids.size());
         xm_compiled_destroy_sequence(s);
     }
-    /* Positions that a prompt gets from files, with a cache that has none. */
+    /* Returns the number of positions that a prompt gets from files, with an empty cache. */
     uint64_t load(const Ids &ids, SequenceModel *of = nullptr)
     {
         xm_sequence *s = run({}, of);
@@ -112,7 +112,7 @@ class PrefixStore : public ::testing::Test
         f.seekp((std::streamoff)at);
         f.put((char)(byte ^ 0x20));
     }
-    /* Seconds since then, for which file was used longest ago. */
+    /* Sets the file's time of last use to a fixed time plus `seconds`. */
     static void age(const fs::path &path, int64_t seconds)
     {
         const timespec t[2] = {{1000000 + seconds, 0}, {1000000 + seconds, 0}};
@@ -177,7 +177,7 @@ TEST_F(PrefixStore, KeepsWhatASequenceHoldsAlready)
     xm_compiled_destroy_sequence(s);
 }
 
-/* A cache that has no room loses nothing that the sequence had. */
+/* If the cache has no room for loaded pages, the sequence keeps what it has. */
 TEST_F(PrefixStore, SurvivesACacheWithoutRoom)
 {
     const Ids text = tokens(40);
@@ -206,7 +206,8 @@ TEST_F(PrefixStore, ReplacesTheFileOfATextThatWentOn)
     EXPECT_EQ(files().size(), 2u) << "no whole page";
 }
 
-/* With windows, whoever edits an earlier turn, or asks for another answer, finds its file. */
+/* With windows, files of earlier turns are kept: an edited turn or a second answer continues from
+ * one. */
 TEST_F(PrefixStore, KeepsWhatALongerFileCannotServe)
 {
     model.window = 8;
@@ -255,7 +256,8 @@ TEST_F(PrefixStore, IgnoresFilesOfAnotherModel)
     EXPECT_TRUE(warnings.empty());
 }
 
-/* The name is the other's, the contents are not: a hash that two models share. */
+/* Two models with one hash: the file has this model's name, but the other model's identity
+ * inside. */
 TEST_F(PrefixStore, LooksAtTheWholeIdentity)
 {
     save(tokens(20));
@@ -272,7 +274,7 @@ TEST_F(PrefixStore, LooksAtTheWholeIdentity)
     open(PLENTY);
 }
 
-/* Wherever a byte of a file is another one, nothing of it is used. */
+/* Flipping any byte of a file makes the whole file unusable. */
 TEST_F(PrefixStore, IgnoresDamagedFiles)
 {
     save(tokens(20));
@@ -293,7 +295,7 @@ TEST_F(PrefixStore, IgnoresDamagedFiles)
     }
 }
 
-/* Several blocks of a checksum, and a state that ends within one. */
+/* A state of several checksum blocks that ends within a block. */
 TEST_F(PrefixStore, ChecksLargeStatesToTheirEnd)
 {
     model.bytes_of_position = 300000;
@@ -341,7 +343,7 @@ TEST_F(PrefixStore, DeletesThoseUsedLongestAgo)
     EXPECT_EQ(load(tokens(21, 5)), 20u);
 }
 
-/* Files of all models count. */
+/* The bound of a folder counts the files of all models. */
 TEST_F(PrefixStore, HasOneBoundForAFolder)
 {
     model.bytes_of_position = 1000;
@@ -369,7 +371,7 @@ TEST_F(PrefixStore, KeepsNoneBeyondTheBound)
     EXPECT_EQ(load(tokens(9)), 8u) << "nothing is deleted for it";
 }
 
-/* As a full disk: the system refuses a write in the middle. */
+/* A limit on the file's size makes a write fail in the middle, as a full disk would. */
 TEST_F(PrefixStore, LosesNothingOnAFullDisk)
 {
     model.bytes_of_position = 100000;
@@ -380,7 +382,7 @@ TEST_F(PrefixStore, LosesNothingOnAFullDisk)
     small.rlim_cur = 2000000;
     signal(SIGXFSZ, SIG_IGN);
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    save(tokens(40)); /* would replace the other */
+    save(tokens(40)); /* would replace the first file */
     setrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, SIG_DFL);
     EXPECT_TRUE(has_warning("is not kept"));
@@ -447,7 +449,7 @@ TEST_F(PrefixStore, MakesOneFolderAndNoOthers)
     EXPECT_FALSE(fs::exists(folder / "no"));
 }
 
-/* Somebody who may not write to it: root may always. */
+/* Runs as another user, because root may write everywhere. */
 TEST_F(PrefixStore, ReadsAFolderThatCannotBeWrittenTo)
 {
     const Ids text = tokens(23);
@@ -468,7 +470,7 @@ TEST_F(PrefixStore, ReadsAFolderThatCannotBeWrittenTo)
     fs::permissions(folder.path, fs::perms::owner_all);
 }
 
-/* Each prompt meets the file again. */
+/* A damaged file that cannot be deleted is found again by each prompt. */
 TEST_F(PrefixStore, WarnsOnceOfDamageThatItCannotDelete)
 {
     save(tokens(20));
@@ -489,7 +491,7 @@ TEST_F(PrefixStore, WarnsOnceOfDamageThatItCannotDelete)
     fs::permissions(folder.path, fs::perms::owner_all);
 }
 
-/* While a text is written. */
+/* While a text is written to a terminal, warnings are held back. */
 TEST_F(PrefixStore, HoldsWarningsUntilTheyMayBeSaid)
 {
     open(200);
@@ -559,7 +561,7 @@ TEST_F(PrefixStore, SurvivesWithoutMemory)
     EXPECT_EQ(files().size(), 1u);
 }
 
-/* ---- who uses it ---- */
+/* ---- callers ---- */
 
 TEST_F(PrefixStore, BeginsTextsOfAScheduler)
 {
@@ -569,7 +571,7 @@ TEST_F(PrefixStore, BeginsTextsOfAScheduler)
     next.prompt.push_back(1);
     make_alone(model, next);
     for (const Kind *k : {&kind, (const Kind *)&next}) {
-        SequenceModel fresh; /* the cache has nothing */
+        SequenceModel fresh; /* a model with an empty cache */
         xm_scheduler *s = nullptr;
         open(PLENTY, &fresh);
         ASSERT_EQ(xm_scheduler_create(&fresh.base, nullptr, &s, &err), XM_OK);

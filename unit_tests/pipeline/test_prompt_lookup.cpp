@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Guessed tokens: where they come from, and that texts are the same with fewer runs.
+ * Prompt lookup: where drafted tokens come from, and that texts are equal with fewer runs.
  */
 #include "plugin/pipeline/prompt_lookup.h"
 #include "unit_tests/pipeline/scripted_model.h"
@@ -32,7 +32,7 @@ TEST(PromptLookup, IsWhatCameBehindTheLastTokens)
     EXPECT_EQ(guess({A, A}, 2, 0), Ids());
 }
 
-/* Goes on as the prompt did, but for every ninth token. */
+/* Returns logits that repeat the prompt, except for every ninth token. */
 std::vector<float>
 mostly_again(const Ids &state)
 {
@@ -152,7 +152,8 @@ TEST_F(Guesses, OfARunThatFailsAreForgotten)
     }
 }
 
-/* What a chat goes on from is the text alone. */
+/* A session holds only the tokens of the text, not rejected drafts, so that a chat continues from
+ * the text. */
 TEST_F(Guesses, AreNoPartOfWhatIsHeld)
 {
     model.gives_all = true;

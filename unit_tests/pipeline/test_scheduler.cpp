@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs of a scheduler: each text is the one that its prompt gives alone, whatever comes and goes
- * beside it. Who waits for whom, what is computed once, who fails.
+ * Jobs of a scheduler: each text is the one that its prompt gives alone, whatever jobs run beside
+ * it. Which jobs wait, which prefixes are computed once, which jobs fail.
  */
 #include <map>
 #include <memory>
@@ -116,7 +116,7 @@ TEST_F(Scheduler, EachTextThatDecodesGetsATokenInEachStep)
         j.check("job");
 }
 
-/* However many texts decode, prompts have a quarter of a chunk and one token. */
+/* Prompts get at least a quarter of a chunk and one token, however many texts decode. */
 TEST_F(Scheduler, PromptsAreReadBesideManyTextsThatDecode)
 {
     model.chunk = 4;
@@ -227,7 +227,7 @@ TEST_F(Scheduler, RefusesAJobWhereTooManyWait)
     last.check("last");
 }
 
-/* Jobs that come together are counted before the first of them is taken. */
+/* A request for several jobs is refused as a whole, before the first job is taken. */
 TEST_F(Scheduler, RefusesAJobWhereThoseBehindItWouldBe)
 {
     const Kind k = long_kind(model, 5, 4);
@@ -242,13 +242,13 @@ TEST_F(Scheduler, RefusesAJobWhereThoseBehindItWouldBe)
     wish.n_more = 2;
     EXPECT_EQ(submit(first, wish), XM_OK);
     submit(second);
-    submit(third); /* those behind it have no bound */
+    submit(third); /* accepted: its request has no bound */
     finish();
     first.check("first");
     third.check("third");
 }
 
-/* The prompt is run once, and so is what another one has more. */
+/* Equal prompts are computed once, and of a prompt that begins like another only the rest. */
 TEST_F(Scheduler, ABeginningIsComputedOnceAlsoWhereJobsComeTogether)
 {
     model.chunk = 8;
@@ -272,7 +272,7 @@ TEST_F(Scheduler, ABeginningIsComputedOnceAlsoWhereJobsComeTogether)
     EXPECT_EQ(a.reused, 0u);
 }
 
-/* It is the prompt of another, but not all of it. */
+/* The prompt is a prefix of another prompt: sharing pages needs no fork. */
 TEST_F(Scheduler, APromptThatAnotherOneBeginsWithIsNoFork)
 {
     const Kind k = long_kind(model, 12, 3);
@@ -348,8 +348,8 @@ TEST_F(Scheduler, TheNewestGivesUpItsPagesAndComputesThemAgain)
     }
 }
 
-/* Two have room until they end, so the third is not admitted; where the device does not say so, the
- * run tells. */
+/* Two texts have room until they end, so that the third is not admitted. If the device cannot
+ * tell its room, the run fails and the scheduler retries. */
 TEST_F(Scheduler, AdmissionIsByFreePages)
 {
     model.pages = 9;
@@ -367,7 +367,7 @@ TEST_F(Scheduler, AdmissionIsByFreePages)
     EXPECT_EQ(model.n_full, 0u);
 }
 
-/* What has no room now is admitted when a job ends, though others still run. */
+/* A job without room is admitted when another ends, while others still run. */
 TEST_F(Scheduler, AdmissionGoesOnWhenOneEnds)
 {
     model.pages = 8;
@@ -386,7 +386,7 @@ TEST_F(Scheduler, AdmissionGoesOnWhenOneEnds)
     EXPECT_EQ(order, std::vector<int>({0, 2, 1}));
 }
 
-/* Whoever waits for room is in nobody's way when he is gone, but makes no room for others. */
+/* Cancelling a job that waits for room unblocks the jobs behind it, but frees no pages. */
 TEST_F(Scheduler, TheEndOfAJobThatWaitsForRoom)
 {
     SequenceModel m(false);
@@ -485,7 +485,7 @@ TEST_F(Scheduler, FailuresBelongToTheirJobs)
               "the prompt has 2 tokens, which leaves no room in a context of 2");
 }
 
-/* Its end is told when it would begin, behind those before it. */
+/* A refused job fails when its turn comes, after the jobs before it. */
 TEST_F(Scheduler, AJobThatIsRefusedFailsInItsTurn)
 {
     const Kind k = long_kind(model, 5, 3);
@@ -509,7 +509,7 @@ TEST_F(Scheduler, AJobThatIsRefusedFailsInItsTurn)
     last.check("last");
 }
 
-/* What the caller asks wrongly concerns this one job. */
+/* Invalid sampling parameters fail only their own job. */
 TEST_F(Scheduler, ASamplingThatIsNoneFailsItsJob)
 {
     const Kind k = long_kind(model, 5, 4);
@@ -582,13 +582,14 @@ TEST_F(Scheduler, ItsRequestCancelsTheRunOfAll)
     EXPECT_EQ(over.finish, XM_FINISH_LENGTH);
 }
 
-/* What is held back comes at the end, however the job ends. */
+/* Text that is held back (a possible stop string, an incomplete character) is given out when the
+ * job ends, however it ends. */
 TEST_F(Scheduler, TextsAreWholeWhenTheyEnd)
 {
     SmallPackage package;
     ASSERT_EQ(xm_package_read(package.p, XM_PACKAGE_TOKENIZER, &err), XM_OK);
     const Kind k = long_kind(model, 5, 6);
-    /* Any letter may begin one of them, and two bytes may begin "é". */
+    /* Any letter may begin a stop string, and two bytes may begin "é". */
     std::vector<xm_slice> stops;
     for (const char *stop : {"a!", "b!", "c!", "#!", " !", "x!", "<!", "\xEF!", "\xC3!"})
         stops.push_back(xm_slice_of(stop, 2));
@@ -635,7 +636,8 @@ TEST_F(Scheduler, PiecesComeAsTheyAreMadeAndMayEndTheJob)
     EXPECT_EQ(j.ids, seen.ids);
 }
 
-/* Texts with a grammar and without run side by side; one that has no token left fails alone. */
+/* Texts with and without a grammar run together. A text whose grammar allows no token fails
+ * alone. */
 TEST_F(Scheduler, TextsFollowTheirGrammars)
 {
     SmallPackage package;
@@ -673,20 +675,20 @@ TEST_F(Scheduler, TextsFollowTheirGrammars)
     xm_grammar_free(bad);
 }
 
-/* ---- a device that chooses ---------------------------------------------------------------- */
+/* ---- a device that chooses tokens ----------------------------------------------------------- */
 
 class SchedulerAhead : public Scheduler
 {
   protected:
     ~SchedulerAhead() override
     {
-        xm_scheduler_destroy(s); /* before its model */
+        xm_scheduler_destroy(s); /* before its model is destroyed */
         s = nullptr;
     }
     ChoosingModel ahead;
 };
 
-/* The prompts, the first token behind them, and then no run but those that the device begins. */
+/* The host runs the prompts and the first token of each text; the device begins all other runs. */
 TEST_F(SchedulerAhead, TheDeviceRunsTheTokensOfAllTexts)
 {
     const Kind kinds[] = {long_kind(ahead, 3, 9), long_kind(ahead, 5, 9, 1),
@@ -707,7 +709,8 @@ TEST_F(SchedulerAhead, TheDeviceRunsTheTokensOfAllTexts)
     EXPECT_EQ(ahead.n_dropped, 0u) << "their lengths were known";
 }
 
-/* One step without a token that runs ahead, in which no text stands still. */
+/* When a text ends, its token that ran ahead is dropped. One step has no token that runs ahead,
+ * and in it no text stalls. */
 TEST_F(SchedulerAhead, ATextThatEndsCostsATokenInVain)
 {
     const Kind longer[] = {long_kind(ahead, 3, 30), long_kind(ahead, 5, 30, 1)};
@@ -739,7 +742,7 @@ TEST_F(SchedulerAhead, ATextThatEndsCostsATokenInVain)
     third.check("third");
 }
 
-/* It waits for the run that goes on, no longer. */
+/* A new prompt waits only for the run that is going on. */
 TEST_F(SchedulerAhead, APromptGoesAlongWithTheRunAfterNext)
 {
     const Kind longer = long_kind(ahead, 3, 30), later = long_kind(ahead, 7, 4, 1);
@@ -783,7 +786,7 @@ TEST_F(SchedulerAhead, ACancelledTextLeavesTheOthers)
     second.check("second");
 }
 
-/* While one text needs the host, it chooses for all. */
+/* While one text needs the host to choose, the host chooses for all texts. */
 TEST_F(SchedulerAhead, AStepIsTheHostsAsAWhole)
 {
     const Kind kinds[] = {long_kind(ahead, 3, 20), long_kind(ahead, 5, 6, 1)};

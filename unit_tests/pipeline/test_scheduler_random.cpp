@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A scheduler at random, from several threads, and without memory.
+ * A scheduler with random jobs, from several threads, and with failing allocations.
  */
 #include <map>
 #include <memory>
@@ -28,7 +28,8 @@ make_random(ChoosingModel &model, const std::function<size_t(size_t)> &below)
     model.not_ahead_every = below(2) ? 0 : 2 + (uint32_t)below(9);
 }
 
-/* All that can happen at once, in small caches. */
+/* Random prompts, limits, cancels and failures in small caches: each text is the one it is alone.
+ */
 TEST(Schedulers, EachTextIsWhatItIsAlone)
 {
     static double now_s;
@@ -45,7 +46,7 @@ TEST(Schedulers, EachTextIsWhatItIsAlone)
         const size_t alphabet = 1 + below(VOCABULARY);
         std::vector<Kind> kinds(40);
         for (Kind &k : kinds) {
-            if (below(3) == 0) /* begins as another */
+            if (below(3) == 0) /* begins like another prompt */
                 k.prompt = kinds[below(kinds.size())].prompt;
             for (size_t n = below(3) ? below(8) : below(30); n > 0; n--)
                 k.prompt.push_back((int32_t)below(alphabet));
@@ -126,7 +127,7 @@ TEST(Schedulers, EachTextIsWhatItIsAlone)
         EXPECT_GT(seen[what], 50u) << what;
 }
 
-/* Jobs come from two threads, which also cancel some, while a third steps. */
+/* Two threads submit jobs and cancel some, while a third thread steps. */
 TEST(SchedulerThreads, SubmitAndCancelFromAnyThread)
 {
     ChoosingModel model;
@@ -176,7 +177,7 @@ TEST(SchedulerThreads, SubmitAndCancelFromAnyThread)
     size_t n_whole = 0;
     for (auto &list : jobs)
         for (size_t i = 0; i < JOBS; i++) {
-            /* those that the loop above names, of which some had ended before */
+            /* jobs that the loop above cancels; some of them had ended before */
             list[i]->may_stop = is_cancelled(i);
             list[i]->check("job");
             n_whole += list[i]->finish == list[i]->kind->finish;

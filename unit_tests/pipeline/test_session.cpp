@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs of a session: what comes as text, and why a run ends.
+ * Runs of a session: the text that it gives out, and why a run ends.
  */
 #include <thread>
 
@@ -11,7 +11,7 @@ namespace
 
 constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, C3 = 4, A9 = 5, X = 7;
 
-/* Says an answer behind the prompt "x". */
+/* A session whose model answers the prompt "x" with given tokens. */
 class Said : public ::testing::Test
 {
   protected:
@@ -149,7 +149,7 @@ TEST_F(Said, ThoughtsOfAnswersAreApart)
     EXPECT_EQ(s.text(), "<think>a</think>c");
 }
 
-/* What is held back when a mark comes belongs to the part before it. */
+/* Bytes that are held back when a marker token comes belong to the part before it. */
 TEST_F(Said, PartsDoNotShareACharacter)
 {
     s.run.is_answer = true;
@@ -159,7 +159,7 @@ TEST_F(Said, PartsDoNotShareACharacter)
                         "c");
 }
 
-/* ---- ending it ---- */
+/* ---- cancelling ---- */
 
 TEST_F(Said, EndsWhenNobodyWantsMore)
 {
@@ -200,7 +200,7 @@ TEST_F(Said, ComesAsFarAsTheDeviceGoes)
     EXPECT_EQ(s.text(), "a");
 }
 
-/* ---- prompts ---- */
+/* ---- kinds of prompts ---- */
 
 TEST_F(Said, ToATextOrMessages)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sessions over a trained model on the device: on a sequence, and on a request's states; models
- * that are none for text.
+ * Sessions over a trained model on the device, on a sequence or on a request's states; models
+ * that cannot generate text.
  */
 #include <algorithm>
 
@@ -16,7 +16,7 @@ using Ids = std::vector<int32_t>;
 
 const Ids prompt = {1343, 266, 267, 265, 278}, some_other = {9, 8, 7};
 
-/* With: compiled for sequences. */
+/* The parameter: whether the model is compiled for sequences. */
 class SessionOnDevice : public OpenClTest, public testing::WithParamInterface<bool>
 {
   protected:
@@ -87,7 +87,7 @@ class SessionOnDevice : public OpenClTest, public testing::WithParamInterface<bo
     xm_core *core = nullptr;
     xm_package *package = nullptr;
     xm_compiled *compiled = nullptr;
-    xm_session *s = nullptr, *other = nullptr; /* of one compiled model */
+    xm_session *s = nullptr, *other = nullptr; /* two sessions of one compiled model */
     xm_generation_times times = {9, 9, 9, 9, 9, 9, 9};
     xm_finish finish = XM_FINISH_STOP;
     uint64_t reused = 0;
@@ -164,12 +164,14 @@ TEST_P(SessionOnDevice, ASeedGivesTheSameText)
     EXPECT_EQ(run(prompt, 6), first);
 }
 
-/* Whoever chooses, and whatever ends a text: the ids, what is held and what comes then are the
- * same. */
+/* Whether the host or the device chooses, and whatever ends a text: its ids, the positions held
+ * and the next text are the same. */
 TEST_P(SessionOnDevice, TheDeviceChoosesAsTheHostDoes)
 {
-    setenv("XM_FORCE", "choose_take=choose_take_gen", 1);   /* else the host draws */
-    setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1); /* it is built for long */
+    /* forces a kernel, or the host draws */
+    setenv("XM_FORCE", "choose_take=choose_take_gen", 1);
+    /* the kernel takes long to build */
+    setenv("POCL_EXTRA_BUILD_FLAGS", "-cl-opt-disable", 1);
     for (const xm_sampling &how :
          {sampling(0, 0, 1, 0), sampling(1.0f, 0, 1, 3), sampling(0.8f, 0, 0.9f, 4),
           sampling(1.2f, 20, 0.95f, 5), penalties(0, 1.3f, 0.1f, 0, false),
@@ -230,7 +232,7 @@ TEST_P(SessionOnDevice, TextsThatTheirReaderEndsAreHeldAlike)
     }
 }
 
-/* From within a piece: the token that runs is the last. */
+/* Cancels in the callback of a piece: the token that then runs is the last. */
 TEST_P(SessionOnDevice, ACancelledTextCanGoOn)
 {
     make(sampling(0, 0, 1, 0));
@@ -271,7 +273,7 @@ some(size_t n, uint32_t seed)
     return ids;
 }
 
-/* Whole pages of what another session has read are taken over, and change nothing. */
+/* Whole pages that another session computed are shared. The text stays the same. */
 TEST_P(SessionOnDevice, SharesBeginningsWithOthers)
 {
     const Ids system = some(70, 1);
@@ -293,7 +295,7 @@ TEST_P(SessionOnDevice, SharesBeginningsWithOthers)
     EXPECT_EQ(reused, GetParam() ? 32u : 0u) << "a session that begins anew, too";
 }
 
-/* A prompt of several chunks is cut off in the midst: the session has what it had. */
+/* A prompt that is cancelled between its chunks leaves the session as it was before. */
 TEST_P(SessionOnDevice, ACancelledPromptLeavesWhatWasHeld)
 {
     Ids longer = prompt;

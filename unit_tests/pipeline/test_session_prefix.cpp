@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prompts that begin as others went on: fed in part, and answered as by a new session.
+ * Prompts that begin like the text a session holds: only the rest is fed, and the answer is that
+ * of a new session.
  */
 #include "unit_tests/pipeline/scripted_model.h"
 
@@ -27,7 +28,7 @@ answer_of_a_new_session(const Ids &prompt, const xm_sampling &sampling)
     return s.ids();
 }
 
-/* How many ids of the second prompt were not fed again. */
+/* Returns the number of ids of the second prompt that were reused. */
 uint64_t
 check(const Ids &second, const xm_sampling &sampling, bool can_truncate)
 {
@@ -38,7 +39,7 @@ check(const Ids &second, const xm_sampling &sampling, bool can_truncate)
     xm_session_set_sampling(s.s, &sampling);
     EXPECT_EQ(s.generate(first), XM_OK) << s.err.text;
     if (sampling.temperature > 0)
-        xm_session_set_sampling(s.s, &sampling); /* the seed anew */
+        xm_session_set_sampling(s.s, &sampling); /* restarts the random numbers */
     EXPECT_EQ(s.generate(second), XM_OK) << s.err.text;
     EXPECT_EQ(s.ids(), answer_of_a_new_session(second, sampling));
     EXPECT_EQ(s.got.times.prompt_tokens, second.size() - s.got.reused);
@@ -82,15 +83,15 @@ TEST(SessionPrefix, BeginsAnewWhereTheDeviceCannotGoBack)
     EXPECT_EQ(check({1, 2, 3, 7, 7, 7}, sampling(0), false), 0u);
 }
 
-/* Penalties are of what the model sees: not of an answer that was taken back, and also of the part
- * of the prompt that is not fed again. */
+/* Penalties count exactly the tokens that the model sees: also the part of the prompt that is not
+ * fed again, but not an answer that was cut off. */
 TEST(SessionPrefix, PenaltiesSeeTheWholePromptAndNothingElse)
 {
     EXPECT_EQ(check({1, 2, 3, 7, 7, 7}, sampling(0, 1.5f), true), 3u);
     EXPECT_EQ(check(first, sampling(0, 1.5f), true), first.size() - 1);
 }
 
-/* A first, then B, as often as each has come before. */
+/* The model prefers A and then B; a frequency penalty alternates them by their counts. */
 TEST(SessionPrefix, PenaltiesAreOfThisPromptAndItsAnswer)
 {
     ScriptedModel model([](const Ids &) {
@@ -119,7 +120,7 @@ TEST(SessionPrefix, ASeedGivesTheSameAnswer)
     EXPECT_EQ(check(first, sampling(1.0f), true), first.size() - 1);
 }
 
-/* Without a new seed random numbers go on: an answer can be asked for again. */
+/* Without a new seed the random numbers continue: the second answer differs. */
 TEST(SessionPrefix, TheNextAnswerIsAnotherOne)
 {
     ScriptedModel model(rambling);
@@ -132,7 +133,7 @@ TEST(SessionPrefix, TheNextAnswerIsAnotherOne)
     EXPECT_NE(s.ids(), one);
 }
 
-/* A run that was cancelled in its prompt leaves the states as they were. */
+/* A run that is cancelled in its prompt leaves the states as they were. */
 TEST(SessionPrefix, HoldsAfterARunThatFailed)
 {
     ScriptedModel model(rambling);

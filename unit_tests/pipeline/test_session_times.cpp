@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a generation's times mean: a clock of the test's own, and an engine that builds kernels in
- * the middle of runs.
+ * Times of a generation, with a clock that the test sets and an engine that builds kernels during
+ * runs.
  */
 #include "plugin/pipeline/session.h"
 
@@ -18,7 +18,7 @@ namespace
 constexpr double run_s = 2.0, build_s = 100.0, show_s = 5.0;
 
 double now_s;
-int runs, built_until; /* runs with a number below that build a kernel */
+int runs, built_until; /* number of runs so far; runs before built_until build a kernel */
 xm_engine *engine;
 
 double
@@ -113,7 +113,7 @@ const xm_compiled_ops compiled_ops = [] {
     return ops;
 }();
 
-/* Whoever shows a token takes his time. */
+/* A callback that takes time to show a token. */
 bool
 show(const xm_piece *, void *)
 {
@@ -121,7 +121,7 @@ show(const xm_piece *, void *)
     return true;
 }
 
-/* A prompt of three tokens and three tokens after the first. */
+/* Generates a prompt of three tokens and three tokens after the first. */
 xm_generation_times
 generate(int n_builds, bool is_shown = false)
 {
@@ -176,7 +176,7 @@ TEST(GenerationTimes, AreThoseOfTheRuns)
     EXPECT_DOUBLE_EQ(t.build_s, 0.0);
 }
 
-/* The first token belongs to the prompt. */
+/* The first token counts as prompt time. */
 TEST(GenerationTimes, EndWhenTokensHaveBeenPassedOn)
 {
     xm_generation_times t = generate(0, true);
@@ -186,10 +186,10 @@ TEST(GenerationTimes, EndWhenTokensHaveBeenPassedOn)
 
 TEST(GenerationTimes, BuildingCountsForItself)
 {
-    xm_generation_times t = generate(1); /* in the prompt */
+    xm_generation_times t = generate(1); /* one build, in the prompt */
     EXPECT_NEAR(t.prompt_s, run_s, 1e-6);
     EXPECT_NEAR(t.build_s, build_s, 1e-6);
-    t = generate(3); /* and in two tokens */
+    t = generate(3); /* two more builds, in two tokens */
     EXPECT_NEAR(t.prompt_s, run_s, 1e-6);
     EXPECT_NEAR(t.decode_s, 3 * run_s, 1e-6);
     EXPECT_NEAR(t.build_s, 3 * build_s, 1e-6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a generation may ask for besides a text: ends of its own, a least length, the stop string or
- * the prompt as part of the text, probabilities, times.
+ * Options of a generation: other end tokens, a least length, the stop string or the prompt as
+ * part of the text, log-probabilities, times.
  */
 #include <cmath>
 
@@ -20,7 +20,7 @@ class Wishes : public ::testing::Test
     {
         xm_generation_clock_free(&clock);
     }
-    /* Says an answer behind the prompt "x". */
+    /* Makes the model answer the prompt "x" with these tokens. */
     void say(const Ids &answer)
     {
         model.script = saying(answer, 1);
@@ -86,7 +86,7 @@ TEST_F(Wishes, NothingEndsBeforeTheLeastLength)
     EXPECT_EQ(s.ids(), Ids({A, A, A, IM_END})) << "barred where it ends nothing, too";
 }
 
-/* Beyond the vocabulary there is nothing to bar. */
+/* Suppressing an id beyond the vocabulary has no effect. */
 TEST_F(Wishes, WhatThePackageSuppressesNeverComes)
 {
     for (int32_t id : {A, C, 100000})

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One text of logits that are made by hand: what it chooses, when it is over, what it shows.
+ * A single text with logits that the test makes: the tokens it chooses, when it ends, what it
+ * gives out.
  */
 #include "plugin/pipeline/text.h"
 
@@ -16,7 +17,7 @@ namespace
 
 constexpr int32_t A = 0, B = 1, C = 2, HASH = 3, C3 = 4, A9 = 5, X = 7;
 
-/* A text, its pieces, and what was asked of it. */
+/* A text with its options, and the pieces that it gave out. */
 class OneText : public ::testing::Test
 {
   protected:
@@ -74,7 +75,7 @@ class OneText : public ::testing::Test
         ASSERT_FALSE(text.is_over);
         EXPECT_EQ(xm_text_take(&text, choose(row), &err), XM_OK) << err.text;
     }
-    /* Takes these tokens as long as it wants any, and ends. */
+    /* Feeds these tokens until the text is over, then ends it. */
     void say(const Ids &ids)
     {
         for (size_t i = 0; i < ids.size() && !text.is_over; i++)
@@ -219,7 +220,7 @@ TEST_F(OneText, OfAChatHasTheCallsOfTools)
     EXPECT_FALSE(text.is_over);
 }
 
-/* One that the length cuts off is taken if it is whole, else it is text. */
+/* A tool call that the length limit cuts off counts if it is complete; else it is plain text. */
 TEST_F(OneText, MayEndInACall)
 {
     asked.is_answer = true;
@@ -295,7 +296,7 @@ TEST_F(OneText, NothingEndsItBeforeTheLeastLength)
     EXPECT_EQ(out.finish, XM_FINISH_STOP);
 }
 
-/* The random numbers and penalties of a text are its own: another one between changes nothing. */
+/* A text has its own random numbers and penalties: a text in between changes nothing. */
 TEST_F(OneText, DrawsWithItsOwnSeed)
 {
     sampling.temperature = 1.0f;
@@ -348,7 +349,7 @@ TEST_F(OneText, NotesTheChosenAndTheLikeliestTokens)
     row[B] = row[C] = 1.0f;
     row[X] = 1.0f + std::log(2.0f);
     take(row);
-    row[A] = 1.0f; /* of B, C and A, the lowest two */
+    row[A] = 1.0f; /* B, C and A are equal: the lowest two ids are listed */
     take(row);
     take(only(IM_END));
     ASSERT_EQ(out.log_probs.n, 2u) << "the end has none";
@@ -403,7 +404,8 @@ TEST_F(OneText, ADeviceChoosesOnlyWhatItCan)
     EXPECT_TRUE(xm_text_on_device(&text, &how, &seen));
 }
 
-/* Its random number is used up, so that the next choice has the one behind it. */
+/* A token chosen on the device uses up a random number, so that the host's next choice takes the
+ * one after it. */
 TEST_F(OneText, ADeviceThatChoosesTakesARandomNumber)
 {
     const std::vector<float> even(VOCABULARY, 0.0f);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts that follow a grammar: what they choose, when they end, which parts of an answer are free.
+ * Texts that follow a grammar: which tokens they choose, when they end, and which parts of an
+ * answer the grammar leaves free.
  */
 #include <cmath>
 #include <set>
@@ -39,7 +40,7 @@ struct OwnedGrammar {
 class TextGrammar : public ::testing::Test
 {
   protected:
-    /* The model would like to say this behind the prompt. */
+    /* Generates with a grammar and a model that prefers `answer` after the prompt. */
     xm_status wish(const OwnedGrammar &g, const Ids &answer, const Ids &prompt = {X})
     {
         model.script = saying(answer, prompt.size());
@@ -58,7 +59,7 @@ TEST_F(TextGrammar, ATextMatchesAndEndsWithTheGrammar)
     EXPECT_EQ(s.ids(), Ids({A, B, X, C3, A9}));
     EXPECT_EQ(s.text(), "abxé");
     EXPECT_EQ(s.got.finish, XM_FINISH_STOP);
-    /* the lowest id of those that are left, where the model's own may not come */
+    /* where the model's token is not allowed, the lowest allowed id is chosen */
     ASSERT_EQ(wish(g, {}), XM_OK);
     EXPECT_EQ(s.text(), "ab#é");
 }
@@ -83,7 +84,7 @@ TEST_F(TextGrammar, TheModelEndsItWhereTheGrammarCan)
     const OwnedGrammar ends("root ::= \"a\"");
     ASSERT_EQ(wish(ends, {IM_END}), XM_OK);
     EXPECT_EQ(s.got.finish, XM_FINISH_STOP) << "nothing else can follow";
-    /* before min_tokens, where nothing but the end is left */
+    /* before min_tokens, if only the end is allowed */
     s.run.ignore_ends = false;
     s.run.min_tokens = 4;
     const OwnedGrammar cut("root ::= \"a\" \"q\"?");
@@ -92,7 +93,7 @@ TEST_F(TextGrammar, TheModelEndsItWhereTheGrammarCan)
     EXPECT_EQ(s.got.finish, XM_FINISH_STOP);
 }
 
-/* An id that ends texts may have a text of its own. */
+/* An end token may have a text that the grammar allows: it still ends the text. */
 TEST_F(TextGrammar, AnEndIsNoLetterOfTheText)
 {
     const OwnedGrammar g("root ::= \"a\" [bc] \"#\"?");
@@ -157,18 +158,19 @@ TEST_F(TextGrammar, ThoughtsOfAnAnswerAreFree)
 {
     const OwnedGrammar g("root ::= \"b\" \"<think>\"? \"c\"");
     s.run.is_answer = true;
-    /* The prompt has begun the thought. An end in it is not chosen, nor a mark within the text. */
+    /* The prompt has begun a thought. In it the end token is not chosen; after it, no marker
+     * token. */
     ASSERT_EQ(wish(g, {A, X, IM_END, END_THINK, A, THINK, C}, {X, THINK}), XM_OK)
         << s.err.text;
     EXPECT_EQ(s.ids(), Ids({A, X, A, END_THINK, B, C}));
     EXPECT_EQ(s.text(), "bc");
     EXPECT_EQ(s.got.finish, XM_FINISH_STOP);
-    /* The model begins to think, or does not. */
+    /* The model may begin with a thought or not. */
     ASSERT_EQ(wish(g, {THINK, A, END_THINK, THINK, B, C}, {X}), XM_OK) << s.err.text;
     EXPECT_EQ(s.ids(), Ids({THINK, A, END_THINK, B, C}));
     ASSERT_EQ(wish(g, {B, THINK, C}, {X}), XM_OK) << s.err.text;
     EXPECT_EQ(s.text(), "bc");
-    /* Of a text that is no answer, marks are letters. */
+    /* In a text that is not an answer, markers are plain letters. */
     s.run.is_answer = false;
     ASSERT_EQ(wish(g, {B, THINK, C}, {X}), XM_OK) << s.err.text;
     EXPECT_EQ(s.text(), "b<think>c");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests of plugins outside of xemoe share: a scripted one, from the plugin down to a request.
+ * A fixture for tests of external plugins: it creates a scripted plugin, compiles a model with it
+ * and makes a request.
  */
 #ifndef XM_UNIT_TESTS_PLUGIN_EXTERNAL_TEST_H
 #define XM_UNIT_TESTS_PLUGIN_EXTERNAL_TEST_H
@@ -51,7 +52,7 @@ class External : public testing::Test
                                     &compiled, &err);
     }
 
-    /* Down to a request. */
+    /* Creates the plugin, compiles the model in `text` and creates a request. */
     void open(const char *text)
     {
         ASSERT_XM_OK(create());

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin of the tests' own: two devices FAKE that add one to a number.
+ * A plugin for tests: two devices FAKE that add one to a number.
  */
 #ifndef XM_UNIT_TESTS_PLUGIN_FAKE_PLUGIN_H
 #define XM_UNIT_TESTS_PLUGIN_FAKE_PLUGIN_H
@@ -10,19 +10,20 @@
 
 #include "plugin/plugin.h"
 
-/* With this input a run goes on until it is cancelled. */
+/* A run with this input lasts until it is cancelled. */
 const float endless = -1;
 extern std::atomic<bool> fake_is_running;
-/* Held: a request that has been started does not get to its run. */
+/* While `fake_is_held` is set, a request that was started waits when its input is bound, before
+ * its run. `fake_is_bound` says that a request reached this point. */
 extern std::atomic<bool> fake_is_held, fake_is_bound;
 
 struct FakePlugin {
     xm_plugin base;
-    std::string *events; /* of the test */
+    std::string *events; /* the test's record of calls */
 };
 extern const xm_plugin_ops plugin_ops;
 
-/* Models of one number. */
+/* Models with one number as input and output. */
 const char identity[] = "%0 = parameter f32[1] name=\"x\"\nresult %0 name=\"y\"\n";
 const char relu[] =
     "%0 = parameter f32[1] name=\"x\"\n%1 = relu %0\nresult %1 name=\"y\"\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Language models for tests: a small one as text, and the inputs that exported ones take.
+ * Language models for tests as graph text, the inputs of exported models, and runs on both.
  */
 #ifndef XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
 #define XM_UNIT_TESTS_PLUGIN_LANGUAGE_MODEL_H
@@ -11,7 +11,7 @@
 #include "runtime/operations/token_choice.h"
 #include "unit_tests/plugin/plugin_test.h"
 
-/* Inputs, embedding %5, attention over all positions %15. */
+/* The inputs, the embedding %5, and an attention layer over all positions %15. */
 static const std::string first_layer = R"(
     %0 = parameter i64[batch,tokens] name="input_ids"
     %1 = parameter i64[batch,past+tokens] name="attention_mask"
@@ -31,8 +31,8 @@ static const std::string first_layer = R"(
     %15 = reshape %13, %14 special_zero=true
 )";
 
-/* Embedding, one attention layer on a paged cache, logits [..,64].
- * `more`: further lines that may use %17, the hidden states [batch,tokens,32]. */
+/* Returns a model with an embedding, one attention layer on a paged cache and logits [..,64].
+ * `more`: further lines, which may use the hidden states %17 [batch,tokens,32]. */
 inline std::string
 small_model(const std::string &more = "")
 {
@@ -44,8 +44,9 @@ small_model(const std::string &more = "")
 )" + more;
 }
 
-/* Embedding, attention over all positions and over a window, logits [..,64]. `mask` is what the
- * second layer, of a window of 7, sees by; `more` as above. */
+/* Returns a model with an embedding, attention over all positions, attention over a window of 7
+ * positions, and logits [..,64]. `mask`: the value that masks the second layer; `more` as in
+ * small_model. */
 inline std::string
 two_layers(const std::string &mask = "%1", const std::string &more = "")
 {
@@ -66,15 +67,16 @@ two_layers(const std::string &mask = "%1", const std::string &more = "")
 )" + more;
 }
 
-/* One step of an exported model: ids by row, and what goes with them. */
+/* The inputs of one run of an exported model: the ids of each row, and what its other inputs are
+ * made from. */
 struct step {
     std::vector<std::vector<int64_t>> ids;
     uint64_t past = 0;
-    std::vector<int64_t> padding = {}; /* by row: zeros at the left of the mask */
+    std::vector<int64_t> padding = {}; /* zeros on the left of each row's mask */
     std::vector<int64_t> beams = {};
 };
 
-/* Inputs in the order of the program's ports. */
+/* Returns the tensors of a step in the order of the program's ports. */
 inline std::vector<Tensor>
 inputs_of(const xm_program *p, const step &s)
 {
@@ -107,7 +109,8 @@ inputs_of(const xm_program *p, const step &s)
     return in;
 }
 
-/* Runs a step; the first output. */
+/* Runs a step, whose past is that of the request. Returns the first output; NULL if the run
+ * fails. */
 inline Tensor
 logits(xm_request *r, step s)
 {
@@ -116,7 +119,7 @@ logits(xm_request *r, step s)
     return out.empty() ? nullptr : out[0];
 }
 
-/* One text of a program for sequences, in a batch of its own. */
+/* One sequence of a program, in a batch with no other sequence. */
 class OneText
 {
   public:
@@ -131,7 +134,7 @@ class OneText
         xm_batcher_destroy(batcher);
     }
     OneText(const OneText &) = delete;
-    /* The logits of the last token [1,1,V]. */
+    /* Runs the tokens and returns the logits [1,1,V] of the last one. */
     Tensor feed(const std::vector<int64_t> &ids)
     {
         const std::vector<int32_t> list(ids.begin(), ids.end());
@@ -144,7 +147,7 @@ class OneText
         std::copy_n(logits, vocabulary, t->f);
         return t;
     }
-    /* What tokens that the device chooses need. */
+    /* Prepares the batcher to choose tokens on the device: the most likely token. */
     void prepare_choices()
     {
         const xm_token_choice likeliest = {};
@@ -167,7 +170,8 @@ class OneText
     xm_error err = {};
 };
 
-/* Row `row` of sequence b of logits [B,T,V], relative to the largest value. */
+/* Compares row `row` of sequence b of logits [B,T,V] with another row. The tolerance is relative
+ * to the largest magnitude of the expected row. */
 inline void
 expect_row(const Tensor &got, int64_t b, int64_t row, const Tensor &want, int64_t want_b,
            int64_t want_row, float tolerance = 1e-4f)
@@ -198,7 +202,7 @@ expect_logits(const Tensor &got, const Tensor &want, float tolerance = 1e-4f)
             expect_row(got, b, t, want, b, t, tolerance);
 }
 
-/* Ids that differ from seed to seed. */
+/* Returns n pseudo-random ids below `vocabulary`, which depend on the seed. */
 inline std::vector<int64_t>
 some_ids(int64_t n, uint32_t seed, int64_t vocabulary)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests of programs and requests share: the OpenCL engine (skipped visibly without a
- * device), programs from graph text, runs on host tensors, comparison with the reference.
+ * What tests of programs and requests share: the OpenCL engine (without a device the test is
+ * skipped, and says so), programs from graph text, runs on host tensors, and the comparison with
+ * the reference.
  */
 #ifndef XM_UNIT_TESTS_PLUGIN_PLUGIN_TEST_H
 #define XM_UNIT_TESTS_PLUGIN_PLUGIN_TEST_H
@@ -41,7 +42,8 @@ parse(const std::string &text)
     return Graph(g, xm_graph_destroy);
 }
 
-/* The first OpenCL device, opened once for a test program. */
+/* Returns the engine of the first OpenCL device, which is opened once for a test program; NULL
+ * without a device. */
 inline xm_engine *
 opencl_engine()
 {
@@ -59,7 +61,7 @@ opencl_engine()
     return engine.get();
 }
 
-/* What a fake engine is to be that tests look into the memory of. */
+/* Describes the device of a fake engine: a CPU, whose memory tests can read. */
 inline xm_device_info
 fake_cpu()
 {
@@ -72,7 +74,7 @@ fake_cpu()
     return info;
 }
 
-/* With f16 and room for anything, for engines that only count. */
+/* Describes a device with f16 and ample memory, for engines that only count launches and bytes. */
 inline xm_device_info
 counted_device(enum xm_device_kind kind)
 {
@@ -157,7 +159,8 @@ int_tensor(enum xm_element e, const std::vector<int64_t> &dim,
     return t;
 }
 
-/* Floats in (-1, 1), integers 0 ... 3, by a generator that is the same everywhere. */
+/* Returns a tensor of pseudo-random values: floats in [-1, 1), integers from 0 to 3. The
+ * generator is written out, so that values are equal on all platforms. */
 inline Tensor
 random_tensor(enum xm_element e, const std::vector<int64_t> &dim, uint32_t seed)
 {
@@ -183,7 +186,7 @@ packed(const xm_tensor *t)
     return bytes;
 }
 
-/* Runs a request on tensors in the order of its inputs. */
+/* Runs a request on tensors in the order of its inputs. `out` gets its results. */
 inline enum xm_status
 infer(xm_request *r, const std::vector<Tensor> &in, std::vector<Tensor> &out,
       xm_error *err)
@@ -217,7 +220,8 @@ must_infer(xm_request *r, const std::vector<Tensor> &in)
     return out;
 }
 
-/* The reference's results for the same inputs; with `states` it goes on where it has ended. */
+/* Returns the reference's results for the same inputs. With `states`, the run starts from the
+ * states that the last run left there. */
 inline std::vector<Tensor>
 reference(const xm_graph *g, const std::vector<Tensor> &in,
           xm_state_store *states = nullptr)
@@ -248,7 +252,8 @@ reference(const xm_graph *g, const std::vector<Tensor> &in,
     return results;
 }
 
-/* Rows are the innermost dimension: each is compared relative to its largest value. */
+/* Compares tensors row by row, where a row is the innermost dimension. The tolerance is relative
+ * to the largest magnitude of the row. */
 inline void
 expect_rows(const xm_tensor *got, const xm_tensor *want, float tolerance,
             const std::string &what)
@@ -258,7 +263,7 @@ expect_rows(const xm_tensor *got, const xm_tensor *want, float tolerance,
               std::vector<int64_t>(want->dim, want->dim + want->rank))
         << what;
     if (want->element == XM_F16)
-        tolerance = std::fmax(tolerance, 1e-3f); /* half a unit in the last place */
+        tolerance = std::fmax(tolerance, 1e-3f); /* f16: half a unit in the last place */
     uint64_t row = want->rank ? (uint64_t)want->dim[want->rank - 1] : 1;
     for (uint64_t at = 0; at < want->n; at += row) {
         float most = 0;

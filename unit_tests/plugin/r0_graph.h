@@ -7,7 +7,7 @@
 
 #include <string>
 
-// T tokens of 8 through 4 experts of width 6, 2 a token.
+// T tokens of width 8 through 4 experts of inner width 6; each token has 2 experts.
 inline std::string
 r0_graph()
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin outside of xemoe in the test's own process, which does what its script says: it runs a
- * model node by node with the host's reference, or fails where it is told to.
+ * An external plugin inside the test's process, which a script controls: it runs a model node by
+ * node with the host's reference, or fails in the function that the script names.
  */
 #ifndef XM_UNIT_TESTS_PLUGIN_SCRIPTED_PLUGIN_H
 #define XM_UNIT_TESTS_PLUGIN_SCRIPTED_PLUGIN_H
@@ -23,25 +23,26 @@ namespace scripted
 {
 
 struct Script {
-    std::string fails; /* the function that returns `status` and says `text` */
+    std::string fails; /* the function that fails with `status` and `text` */
     int32_t status = XM_EXT_DEVICE;
     std::string text = "the script says so";
-    bool gives_nothing = false; /* compile and create_request: OK, and NULL */
-    std::function<void(xm_ext_tensor &)>
-        spoil; /* a result, before it is given            */
+    /* compile and create_request return OK and leave their result NULL. */
+    bool gives_nothing = false;
+    /* Changes a result before the plugin hands it out. */
+    std::function<void(xm_ext_tensor &)> spoil;
     std::function<void(uint32_t, xm_ext_port &)> spoil_port;
     bool waits = false; /* a run waits until it is cancelled */
     bool measures = false;
     uint32_t devices = 1;
-    std::string supported;             /* SUPPORTED_PROPERTIES; "": not known */
-    xm_ext_ops ops;                    /* the table that the entry gives      */
-    const xm_ext_ops *table = nullptr; /* in its place */
+    std::string supported;             /* SUPPORTED_PROPERTIES; "": unknown key */
+    xm_ext_ops ops;                    /* the table that the entry point returns */
+    const xm_ext_ops *table = nullptr; /* another table to return, if not NULL */
 
-    const xm_ext_host *host = nullptr; /* what came in */
-    std::string calls;                 /* that destroy, and properties */
+    const xm_ext_host *host = nullptr; /* the host, as the plugin got it */
+    std::string calls;                 /* record of destroy calls and properties */
     std::atomic<bool> is_running{false};
 };
-inline Script *script; /* of the test that runs */
+inline Script *script; /* the script of the running test */
 
 inline void
 note(const std::string &call)
@@ -56,7 +57,7 @@ does_fail(const char *function, xm_ext_error *err)
 {
     if (script->fails != function)
         return false;
-    /* a long text without its end, as careless plugins write it */
+    /* Copies the text without a terminating zero if it fills the buffer, as careless plugins do. */
     memcpy(err->text, script->text.c_str(),
            std::min(sizeof(err->text), script->text.size() + 1));
     return true;
@@ -88,7 +89,7 @@ struct Request {
     Compiled *owner;
     std::vector<xm_ext_tensor> inputs, results;
     std::vector<std::vector<xm_ext_tensor>> values; /* by node and output */
-    Bytes bytes;                                    /* of the last run */
+    Bytes bytes;                                    /* memory of the last run */
     std::map<std::string, std::pair<xm_ext_tensor, std::string>> states;
     struct Memory *remote = nullptr; /* of the result */
     uint64_t runs = 0;
@@ -108,7 +109,7 @@ variable(const xm_ext_model *m, uint32_t node)
     return value;
 }
 
-/* Node i of a run. */
+/* Evaluates node i of a run with the host's reference. */
 inline int32_t
 run_node(Request *r, uint32_t i, xm_ext_error *err)
 {
@@ -157,7 +158,7 @@ keep_states(Request *r)
     }
 }
 
-/* ---- the table --------------------------------------------------------------------- */
+/* ---- the functions of the plugin's table -------------------------------------------- */
 
 inline int32_t
 infer(void *request, xm_ext_error *err)
@@ -173,7 +174,7 @@ infer(void *request, xm_ext_error *err)
         return XM_EXT_CANCELLED;
     r->runs++;
     r->results.clear();
-    if (!m) { /* imported: the result is the input */
+    if (!m) { /* an imported model: the result is the input */
         r->results = r->inputs;
         return XM_EXT_OK;
     }
@@ -278,7 +279,7 @@ export_model(void *, const xm_ext_sink *out, xm_ext_error *err)
     return XM_EXT_OK;
 }
 
-/* x and y, f32 [any,2]. */
+/* The input x and the output y, each f32 [any,2]. */
 inline int32_t
 compiled_port(void *, uint32_t is_output, uint32_t i, xm_ext_port *out, xm_ext_error *err)
 {
@@ -337,7 +338,7 @@ query_model(void *, uint32_t, const xm_ext_model *m,
     return XM_EXT_OK;
 }
 
-/* ---- contexts, whose memory is the host's in truth ---- */
+/* ---- contexts, whose memory is host memory ---- */
 
 inline int32_t
 create_context(void *, uint32_t, const xm_ext_context_wish *wish, void **context,
@@ -417,7 +418,7 @@ add_contexts(xm_ext_ops *t)
     t->set_remote_output = set_remote_output;
 }
 
-/* Everything there is. */
+/* Returns a table with all functions. */
 inline xm_ext_ops
 make_table()
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens that the device chooses and runs before the host knows them: the same as the host takes
- * one by one, whatever ends them; what they ask of a driver, and what is left when a call fails.
+ * Tokens that the device chooses and runs before the host knows them: they equal the tokens that
+ * the host takes one by one, whatever ends the text. Counts the driver calls of a token, and
+ * checks the state after a failed call.
  */
 #include "plugin/gpu/ahead.h"
 
@@ -19,7 +20,7 @@ namespace
 enum { TOKENS = 40 };
 using Ids = std::vector<int32_t>;
 
-/* A text of a program. */
+/* One sequence of a program. */
 class Text
 {
   public:
@@ -47,7 +48,7 @@ class Text
         const float *row = xm_batcher_logits(batcher, 0, &rows, &n);
         return (int32_t)(std::max_element(row, row + n) - row);
     }
-    /* The next token by the device. */
+    /* Lets the device choose the next token. `more`: it also runs the token ahead. */
     xm_status choose(bool more = true)
     {
         one = {};
@@ -55,7 +56,7 @@ class Text
         err = {};
         return xm_batcher_choose(batcher, &sequence, &c, &err);
     }
-    /* The next n tokens behind a prompt, as the host chooses them. */
+    /* Returns the n tokens after a prompt that the host chooses. */
     std::vector<int32_t> by_host(const std::vector<int32_t> &prompt, size_t n)
     {
         EXPECT_EQ(feed(prompt), XM_OK) << err.text;
@@ -66,7 +67,8 @@ class Text
         }
         return ids;
     }
-    /* The same with all but the first by the device; the last is not run. */
+    /* Returns the n tokens after a prompt; the device chooses all but the first, and does not run
+     * the last. */
     std::vector<int32_t> by_device(const std::vector<int32_t> &prompt, size_t n)
     {
         EXPECT_EQ(feed(prompt), XM_OK) << err.text;
@@ -87,7 +89,7 @@ class Text
         const float *row = xm_batcher_logits(batcher, 0, &rows, &n);
         return std::vector<float>(row, row + n);
     }
-    /* Whether all that it holds has a page, in the layer that keeps all. */
+    /* Whether every position has a page in the layer without window. */
     bool has_pages(uint64_t page) const
     {
         uint32_t first = 0, n = 0;
@@ -118,7 +120,7 @@ some_prompt(int64_t n, uint32_t seed)
     return std::vector<int32_t>(ids.begin(), ids.end());
 }
 
-/* Texts that run together; some leave. */
+/* Sequences that run together; some may leave. */
 class Texts
 {
   public:
@@ -169,7 +171,7 @@ class Texts
         }
         return ids;
     }
-    /* The next tokens by the device; `how` empty: the likeliest. */
+    /* Lets the device choose the next token of each sequence. Empty `how`: the likeliest tokens. */
     xm_status choose(bool more = true, const std::vector<xm_device_choice> &how = {})
     {
         list = how;
@@ -222,7 +224,7 @@ class Ahead : public OpenClTest
 {
 };
 
-/* Pages of few tokens, and contexts that grow beyond the room of tables and scratch. */
+/* With small pages, and contexts that outgrow the first tables and scratch. */
 TEST_F(Ahead, TheDeviceTakesTheHostsTokens)
 {
     for (const char *page : {"1", "16"})
@@ -239,7 +241,7 @@ TEST_F(Ahead, TheDeviceTakesTheHostsTokens)
         }
 }
 
-/* The run of a token that nobody wants is dropped, and what comes then is as if it had not been. */
+/* A run ahead that is not wanted is dropped, and later tokens are as without it. */
 TEST_F(Ahead, ATextMayEndAnywhere)
 {
     Program p = compile_for_sequences(engine);
@@ -257,7 +259,7 @@ TEST_F(Ahead, ATextMayEndAnywhere)
             ASSERT_EQ(device.one.id, want[i]);
             ASSERT_TRUE(device.c.is_running);
         }
-        if (n % 2) /* a run stops by itself */
+        if (n % 2) /* else the next run stops it */
             xm_batcher_stop(device.batcher, nullptr);
         ASSERT_EQ(device.past(), prompt.size() + n - 1);
         ASSERT_EQ(device.feed({want[n - 1]}), XM_OK) << device.err.text;
@@ -268,7 +270,7 @@ TEST_F(Ahead, ATextMayEndAnywhere)
     }
 }
 
-/* Forks share a page that is partly filled: the one that runs ahead gets a copy. */
+/* Forks share a partly filled page: the fork that runs ahead gets a copy. */
 TEST_F(Ahead, ForksStayApart)
 {
     Program p = compile_for_sequences(engine);
@@ -343,7 +345,7 @@ TEST_F(Ahead, APropertySwitchesItOff)
     EXPECT_GE(text.best(), 0);
 }
 
-/* What replays count is counted when a token is part of the text. */
+/* Statistics count a token that ran ahead only once it belongs to the text. */
 TEST_F(Ahead, CountsAreThoseOfTheTokensOfTheText)
 {
     Program p = compile_for_sequences(engine);
@@ -371,7 +373,7 @@ some_prompts(size_t n)
     return prompts;
 }
 
-/* Pages of few tokens, and contexts that grow beyond the room of tables and scratch. */
+/* With small pages, and contexts that outgrow the first tables and scratch. */
 TEST_F(Ahead, TheDeviceTakesTheHostsTokensOfABatch)
 {
     for (const size_t n : {2, 4, 7})
@@ -401,7 +403,7 @@ TEST_F(Ahead, TheDeviceTakesTheHostsTokensOfABatch)
             }
 }
 
-/* Each with numbers, penalties and limits of its own. */
+/* Each text has its own random numbers, penalties and limits. */
 TEST_F(Ahead, TextsOfABatchKeepTheirSamplers)
 {
     enum { N = 6 };
@@ -421,12 +423,12 @@ TEST_F(Ahead, TextsOfABatchKeepTheirSamplers)
         xm_sampling s = {};
         s.top_p = i == 2 ? 0.8f : 1.0f;
         s.top_k = i == 3 ? 9 : 0;
-        s.temperature = i ? 2e4f : 0.0f; /* logits are that far apart */
+        s.temperature = i ? 2e4f : 0.0f; /* so high because logits differ that much */
         s.seed = 7 + (uint64_t)i;
         s.repetition_penalty = i == 4 ? 1.3f : 0.0f;
         s.last_n = 5;
         ASSERT_EQ(xm_sampler_create(&s, vocabulary, &samplers[i], &err), XM_OK);
-        for (int k = 0; k < i; k++) /* so many numbers have been drawn */
+        for (int k = 0; k < i; k++) /* so many random numbers were drawn before */
             xm_sampler_skip(samplers[i]);
         ASSERT_EQ(xm_sampler_accept(samplers[i], &ids[(size_t)i], 1, &err), XM_OK);
         ASSERT_TRUE(
@@ -451,7 +453,7 @@ TEST_F(Ahead, TextsOfABatchKeepTheirSamplers)
     unsetenv("XM_FORCE");
 }
 
-/* The token of a text that ends has been run in vain: the others go on, and it may come back. */
+/* A text that ends had one token run for nothing. The others continue, and it may come back. */
 TEST_F(Ahead, TextsMayLeaveABatch)
 {
     Program p = compile_for_sequences(engine);
@@ -490,7 +492,7 @@ TEST_F(Ahead, TextsMayLeaveABatch)
             EXPECT_EQ(device.chosen(), ids) << "of the run that was in the queue";
             EXPECT_FALSE(device.c.is_running);
             EXPECT_EQ(device.pasts(), host.pasts());
-            for (int k = 0; k < 5; k++) { /* and run ahead again */
+            for (int k = 0; k < 5; k++) { /* and the device runs ahead again */
                 ASSERT_EQ(host.feed_each(ids), XM_OK);
                 if (k == 0) {
                     ASSERT_EQ(device.feed_each(ids), XM_OK) << device.err.text;
@@ -500,7 +502,7 @@ TEST_F(Ahead, TextsMayLeaveABatch)
                 ASSERT_EQ(device.chosen(), ids) << k;
                 ASSERT_TRUE(device.c.is_running);
             }
-            /* One that has left has what it had without the token. */
+            /* A text that left holds only the tokens before the one that ran ahead. */
             ASSERT_EQ(device.gone.size(), leave.size());
             device.sequences.push_back(device.gone.back());
             device.gone.pop_back();
@@ -537,7 +539,7 @@ TEST_F(Ahead, ABatchChoosesForItsTextsOnly)
     EXPECT_EQ(texts.choose(), XM_UNSUPPORTED) << "the batch has ended";
 }
 
-/* ---- on an engine that records calls ----------------------------------------------------- */
+/* ---- driver calls, on an engine that records them -------------------------------------------- */
 
 class AheadCalls : public ::testing::Test
 {
@@ -564,8 +566,9 @@ class AheadCalls : public ::testing::Test
     xm_error err = {};
 };
 
-/* At most four flushes and one event a token, no memory and no view; writes where a page begins,
- * and arguments where attention cuts the keys otherwise. */
+/* A token needs at most four flushes and one event, and allocates no memory and no view. Tables
+ * are written only when a page begins, and arguments rebound only when attention cuts the keys
+ * into other partitions. */
 TEST_F(AheadCalls, ATokenAsksLittleOfTheDriver)
 {
     Text text(program->get());
@@ -597,7 +600,7 @@ TEST_F(AheadCalls, ATokenAsksLittleOfTheDriver)
     EXPECT_LE(calls(XM_FAKE_REBIND) - rebound, 2u) << "one a layer";
 }
 
-/* The same of four texts, one choice and one event for all. */
+/* As for a token, for four texts: one choice and one event for all. */
 TEST_F(AheadCalls, AStepOfTextsAsksLittleOfTheDriver)
 {
     Texts texts(program->get(), 4);
@@ -629,8 +632,8 @@ TEST_F(AheadCalls, AStepOfTextsAsksLittleOfTheDriver)
     EXPECT_LE(written, 8u) << "where one gets a page";
 }
 
-/* Where keys are first cut into partitions, attention has a launch more: the next token is recorded
- * with it, and the one behind it is replayed. */
+/* When keys are first cut into partitions, attention has one launch more: the next token is
+ * recorded with it, and the one after it is replayed. */
 TEST_F(AheadCalls, ALaunchMoreIsRecorded)
 {
     Text text(program->get());
@@ -655,14 +658,13 @@ TEST_F(AheadCalls, ALaunchMoreIsRecorded)
     EXPECT_LE(calls(XM_FAKE_REBIND), rebound + 2);
 }
 
-/* Each call and allocation fails once, at a token or where the device begins: the text goes on, or
- * is what it was; all that is left works. */
+/* Each call and allocation fails once, when the device begins or at a later token: the text
+ * continues or stays as it was, and further calls work. */
 TEST_F(AheadCalls, AnyCallMayFail)
 {
-    *program = compile_for_sequences(engine, "1"); /* a page each */
+    *program = compile_for_sequences(engine, "1"); /* a page for each position */
     for (bool allocation : {true, false})
-        for (const int before :
-             {0, 1, 4, 5}) /* the fifth needs room for page numbers */ {
+        for (const int before : {0, 1, 4, 5}) /* the fifth token grows the page table */ {
             bool seen = true;
             for (uint64_t n = 1; seen; n++) {
                 SCOPED_TRACE(n);
@@ -694,7 +696,7 @@ TEST_F(AheadCalls, AnyCallMayFail)
         }
 }
 
-/* The same of three texts, of which one may leave: what it does not fail is what it was. */
+/* As above, for three texts of which one may leave. Texts that do not fail stay as they were. */
 TEST_F(AheadCalls, AnyCallOfABatchMayFail)
 {
     *program = compile_for_sequences(engine, "1");
@@ -759,7 +761,8 @@ TEST_F(AheadCalls, ALostDeviceEndsTheText)
     }
 }
 
-/* No page is left for the token that would run ahead: the host learns it when it runs the token. */
+/* No page is left for the token that would run ahead: the host gets the error when it runs the
+ * token. */
 TEST_F(AheadCalls, AFullCacheIsToldAsBefore)
 {
     xm_compile_options sampled = {};
@@ -785,7 +788,7 @@ TEST_F(AheadCalls, AFullCacheIsToldAsBefore)
     EXPECT_EQ(text.choose(), XM_OK) << text.err.text;
 }
 
-/* One of the texts finds no page: none of them has run ahead, and no page stays reserved. */
+/* One of the texts has no page: then none runs ahead, and no page stays reserved. */
 TEST_F(AheadCalls, AFullCacheStopsABatch)
 {
     xm_compile_options sampled = {};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequences that run together: each row of logits is that of a run of its sequence alone.
+ * Sequences that run together: each row of logits equals that of its sequence running alone.
  */
 #include "plugin/gpu/batcher.h"
 
@@ -15,7 +15,7 @@ namespace
 
 enum { VOCABULARY = 64, WINDOW = 7 };
 
-/* Another result follows from the positions before: sequences do not mix. */
+/* A second result depends on all positions together, so that sequences cannot share a row. */
 std::string
 unmixed()
 {
@@ -27,7 +27,7 @@ unmixed()
 )");
 }
 
-/* The position of each token is an operand. */
+/* Returns a model with the positions of tokens as an input. */
 std::string
 placed()
 {
@@ -44,7 +44,8 @@ placed()
     return text;
 }
 
-/* What each sequence's last token is follows from the run: sequences do not mix, but are cut. */
+/* A second result depends on where a run ends: sequences cannot share a row, but a run can be cut
+ * into chunks. */
 std::string
 last_of_each()
 {
@@ -57,7 +58,7 @@ last_of_each()
 )");
 }
 
-/* Each token sees the mean of all that come with it. */
+/* Each token depends on the mean of all tokens of the run, so that a run cannot be cut. */
 std::string
 joined()
 {
@@ -138,7 +139,7 @@ class Batcher : public OpenClTest
         return texts.size() - 1;
     }
 
-    /* What the last `n` rows of a sequence are when it runs alone, in one piece. */
+    /* Compares with the last n rows of the sequence when it runs alone and uncut. */
     void check_rows(const text &t, const float *rows, uint64_t n, uint64_t vocabulary)
     {
         ASSERT_EQ(vocabulary, (uint64_t)VOCABULARY);
@@ -214,7 +215,7 @@ TEST_F(Batcher, MixesPromptsAndTokens)
         {{3, ids(1, 8), 1}, {2, ids(1, 9), 1}, {1, ids(1, 10), 1}, {0, ids(1, 11), 1}});
 }
 
-/* More rows than a chunk has go in several steps; the rows that are wanted may lie in any. */
+/* Rows beyond a chunk go into several steps; wanted rows may lie in any of them. */
 TEST_F(Batcher, CutsWhatIsTooLong)
 {
     for (int i = 0; i < 3; i++)
@@ -246,7 +247,7 @@ TEST_F(Batcher, CutsWhatCannotBeMixed)
     must_run({{2, ids(17, 4), 17}, {0, ids(1, 5), 1}, {1, ids(1, 6), 0}});
 }
 
-/* Nothing reads the mask, which has a position for each that came before all the same. */
+/* The mask is an input that no op reads. It still needs an element for each past position. */
 TEST_F(Batcher, CutsWhatCannotBeMixedWithoutMasks)
 {
     std::string model = last_of_each();
@@ -261,7 +262,7 @@ TEST_F(Batcher, CutsWhatCannotBeMixedWithoutMasks)
     must_run({{0, ids(17, 4), 17}});
 }
 
-/* As attention takes them: of each sequence's rows, the beginning among those of the chunk. */
+/* In a chunk, sequences with few tokens come first, as attention requires. */
 TEST_F(Batcher, TokensThatDecodeComeFirst)
 {
     std::vector<int32_t> begins;
@@ -282,7 +283,7 @@ TEST_F(Batcher, TokensThatDecodeComeFirst)
     EXPECT_EQ(begins, (std::vector<int32_t>{0, 2, 11}));
 }
 
-/* Logits are those of the first result; another one of the same rows is not read. */
+/* Only the first result, the logits, is read back. */
 TEST_F(Batcher, OnlyLogitsAreRead)
 {
     close();
@@ -325,7 +326,7 @@ TEST_F(Batcher, TokensHaveThePositionsOfTheirSequences)
     must_run({{2, ids(30, 4), 30}, {0, ids(1, 5), 1}, {1, ids(2, 6), 2}});
 }
 
-/* More than a chunk has, in one step. */
+/* A run longer than a chunk, in one step. */
 TEST_F(Batcher, TakesWholeWhatCannotBeCut)
 {
     close();
@@ -376,7 +377,7 @@ TEST_F(Batcher, RefusesWhatMakesNoSense)
     must_run({{0, ids(3, 1), 1}});
 }
 
-/* A plan has room for runs that are not larger: a batch that changes plans nothing anew. */
+/* A plan serves all runs that are not larger: batches that change need no new memory. */
 TEST_F(Batcher, ChangingBatchesTakeNoMoreMemory)
 {
     for (int i = 0; i < 8; i++)
@@ -400,7 +401,7 @@ TEST_F(Batcher, ChangingBatchesTakeNoMoreMemory)
     EXPECT_EQ(after.activation_bytes, before.activation_bytes);
 }
 
-/* Sequences come, fork, go and are cut, and run in any company. */
+/* Sequences come, fork, leave and are truncated, and run in any combination. */
 TEST_F(Batcher, FollowsEachSequenceThroughRandomRuns)
 {
     const char *set = getenv("XM_TEST_ALL");
@@ -440,7 +441,7 @@ TEST_F(Batcher, FollowsEachSequenceThroughRandomRuns)
     }
 }
 
-/* Each allocation fails once: no sequence has changed, and the same run succeeds afterwards. */
+/* Each allocation fails once: no sequence changes, and the same run then succeeds. */
 TEST_F(Batcher, EveryFailureLeavesTheSequencesAsTheyWere)
 {
     add();
@@ -459,7 +460,7 @@ TEST_F(Batcher, EveryFailureLeavesTheSequencesAsTheyWere)
             for (size_t i = 0; i < 2; i++)
                 xm_kv_sequence_truncate(texts[i].s, texts[i].ids.size());
             if (xm_kv_sequence_past(texts[0].s) != texts[0].ids.size())
-                break; /* a window had dropped what came before */
+                break; /* the window's pages are gone */
             continue;
         }
         EXPECT_STRNE(why.text, "");
@@ -471,7 +472,7 @@ TEST_F(Batcher, EveryFailureLeavesTheSequencesAsTheyWere)
         must_run(next);
 }
 
-/* The pool grows for the sequences that stay, not for a prompt that was given up. */
+/* A cancelled prompt no longer counts when the pool decides how much to grow. */
 TEST_F(Batcher, APromptThatIsCancelledIsNotExpectedAnyMore)
 {
     add();

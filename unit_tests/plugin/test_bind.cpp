@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Symbols from shapes: what is solved, what contradicts, what the sentences say.
+ * Values of symbols from shapes: which equations are solved, what contradicts, and the error
+ * texts.
  */
 #include <algorithm>
 
@@ -10,7 +11,7 @@
 namespace
 {
 
-/* Ports as the parameters of a graph have them. */
+/* Ports with the types that a graph's parameters would have. */
 class Bind : public ::testing::Test
 {
   protected:
@@ -127,7 +128,7 @@ TEST_F(Bind, HoldsALimitedNumberOfSymbols)
     EXPECT_EQ(value("s7"), 7);
 }
 
-/* A product of dimensions is linear in each of its symbols, a square is not. */
+/* n*n has no unique solution that the binder may assume: it is refused. */
 TEST_F(Bind, DoesNotGuessAtSquares)
 {
     EXPECT_EQ(run({"n*n"}, {{9}}), XM_INVALID);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled models as files: the same program again, and what is refused.
+ * Compiled models as files: reading gives the same program, and which files are refused.
  */
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ exported(xm_program *p, const char *folder = nullptr)
     return bytes;
 }
 
-/* Bytes with an owner that counts as any mapping. */
+/* The bytes of a blob, with a reference count like a mapping's. */
 struct Owned {
     explicit Owned(std::string content) : bytes(std::move(content))
     {
@@ -69,7 +69,7 @@ struct Owned {
     std::string bytes;
 };
 
-/* Reads and lets go again. */
+/* Reads a blob and frees it; the mapping must have no other users then. */
 xm_status
 read(const std::string &bytes, const xm_device_info &device, xm_error *err,
      const char *folder = nullptr)
@@ -83,7 +83,7 @@ read(const std::string &bytes, const xm_device_info &device, xm_error *err,
     return s;
 }
 
-/* The header of a blob whose sections somebody has changed, made to agree with them. */
+/* Recomputes the checksums after the test changed sections. */
 void
 seal(std::string &bytes)
 {
@@ -110,7 +110,7 @@ header_of(const std::string &bytes)
 class Blob : public OpenClTest
 {
   protected:
-    /* Compiled once, with its blob. */
+    /* Returns the tiny model, compiled once. */
     static xm_program *whole()
     {
         static Program p =
@@ -145,7 +145,7 @@ class Blob : public OpenClTest
         xm_blob_free(&blob);
         return Program(p, xm_program_unref);
     }
-    /* It is refused with a sentence that has these words. */
+    /* Fails unless reading is refused with an error text that contains `words`. */
     void expect_refused(const std::string &b, const char *words,
                         const char *folder = nullptr)
     {
@@ -199,7 +199,8 @@ TEST_F(Blob, IsTheSameProgramAgain)
     EXPECT_EQ(owned.base.refs, 1);
 }
 
-/* Without a device: what passes make of every model here is what comes back. */
+/* Without a device: for every test model, the graph after the passes equals the graph that was
+ * read back. */
 TEST(BlobText, KeepsTheGraphOfEveryModel)
 {
     int n = 0;
@@ -243,7 +244,7 @@ TEST(BlobText, KeepsTheGraphOfEveryModel)
     EXPECT_GE(n, 7);
 }
 
-/* A weight that is a part of what is stored. */
+/* A weight that is a view, a part of the stored matrix. */
 TEST(BlobText, KeepsViews)
 {
     const xm_device_info info = fake_cpu();
@@ -328,7 +329,7 @@ TEST(BlobText, KeepsCodebooksAndFactors)
     xm_blob_free(&blob);
 }
 
-/* ---- whose it is ------------------------------------------------------------------- */
+/* ---- device, driver and version ---------------------------------------------------- */
 
 TEST_F(Blob, IsForOneDeviceDriverAndVersion)
 {
@@ -461,7 +462,7 @@ TEST_F(Blob, CutAnywhereIsRefused)
     expect_refused(bytes().substr(0, bytes().size() - 1), "bytes, and was written with");
 }
 
-/* Programs give the buffer that they have read it into. */
+/* Bytes after the end of a blob are ignored, because callers pass their whole buffer. */
 TEST_F(Blob, WhatIsBehindItDoesNotCount)
 {
     xm_error err = {};
@@ -470,7 +471,7 @@ TEST_F(Blob, WhatIsBehindItDoesNotCount)
     EXPECT_XM_OK(read(bytes() + bytes(), device(), &err));
 }
 
-/* A byte that is another either counts, or lies between the sections. */
+/* Flips single bytes. Bytes between sections do not count. */
 TEST_F(Blob, AnyOtherByteIsRefused)
 {
     const xm_blob_header h = header_of(bytes());
@@ -492,7 +493,7 @@ TEST_F(Blob, AnyOtherByteIsRefused)
     EXPECT_GT(tried, 100u);
 }
 
-/* Checksums are no defence: sizes that somebody made up are refused, whatever they say. */
+/* Checksums do not protect against intent: invalid sizes with correct checksums are refused. */
 TEST_F(Blob, HostileSizesAreRefused)
 {
     const xm_blob_header h = header_of(bytes());
@@ -530,7 +531,7 @@ TEST_F(Blob, HostileSizesAreRefused)
     }
 }
 
-/* ---- bytes that are in no file ----------------------------------------------------- */
+/* ---- bytes that are not in a file -------------------------------------------------- */
 
 TEST_F(Blob, HoldsBytesThatAreInNoFile)
 {
@@ -578,7 +579,8 @@ TEST_F(Blob, WhatCannotBeWrittenIsSaid)
     }
 }
 
-/* Calls `step` with each allocation failing once: a sentence, and no leak. */
+/* Calls `step` with each allocation failing once: it returns an error with a text and leaks
+ * nothing. */
 template <typename Step>
 void
 fail_each_allocation(Step step)

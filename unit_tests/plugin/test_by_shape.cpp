@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs by shape, with a compiler of the test's own: who waits for whom, and cancels.
+ * Programs compiled by shape, with a compiler that the test controls: waiting for a compilation,
+ * and cancelling.
  */
 #include <atomic>
 #include <chrono>
@@ -22,7 +23,7 @@ struct FakeInfer {
     std::atomic<bool> cancelled{false};
 };
 
-/* What happens while a request is resumed: a signal's handler may run then. */
+/* Called while a request is resumed, where a signal handler could run. */
 std::function<void()> on_resume;
 
 FakeInfer *
@@ -87,7 +88,8 @@ class ByShape : public testing::Test
         xm_compiled_unref(model);
     }
 
-    /* The least one is at once there; the slow one when the test says so. */
+    /* A compiler that returns at once for small shapes, and for large ones when the test allows
+     * it. */
     static xm_status compile(void *ctx, xm_graph *g, xm_compiled **out, xm_error *err)
     {
         auto *t = static_cast<ByShape *>(ctx);
@@ -154,7 +156,7 @@ TEST_F(ByShape, ANewShapeKeepsTheOthersRunning)
     may_end = true;
     for (auto *f : {&first, &second, &known})
         EXPECT_EQ(f->get(), XM_OK);
-    EXPECT_EQ(n_compiled, 2); /* the least, and the slow one once */
+    EXPECT_EQ(n_compiled, 2); /* the small shape, and the slow one once */
 }
 
 TEST_F(ByShape, AFailureIsOfAllWhoWait)
@@ -174,7 +176,7 @@ TEST_F(ByShape, IsCancelledFromWhereverASignalComes)
     on_resume = [&] { r->ops->cancel(r); };
     r->ops->resume(r);
     EXPECT_EQ(run(r, 1), XM_CANCELLED);
-    EXPECT_EQ(run(r, 2), XM_CANCELLED); /* of another program as well */
+    EXPECT_EQ(run(r, 2), XM_CANCELLED); /* also with another shape's program */
     on_resume = nullptr;
     r->ops->resume(r);
     EXPECT_EQ(run(r, 2), XM_OK);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What passes are told about fused ops: a node that runs, and one of each that does not.
+ * The answers that passes get about fused ops: for each op a node that can run, and changes that
+ * make it refused.
  */
 #include <functional>
 
@@ -34,8 +35,8 @@ const std::string experts = "%13, %14, %15, _, _, %16, %16, %17, _ hidden_size=8
 
 struct Case {
     enum xm_op op;
-    std::string line; /* one that runs */
-    const char *why;  /* the sentence for what `spoil` makes of it */
+    std::string line; /* a node that can run */
+    const char *why;  /* the reason after `spoil` changed the node */
     std::function<void(xm_node *n, xm_graph *g)> spoil;
 };
 
@@ -120,7 +121,7 @@ TEST(CanRun, TellsWhatRunsFromWhatDoesNot)
     }
 }
 
-/* Nobody can run an op that passes make and nobody knows. */
+/* An op without a row in the table of fused ops cannot run. */
 TEST(CanRun, RefusesWhatIsInNoRow)
 {
     const char *why = nullptr;
@@ -129,8 +130,8 @@ TEST(CanRun, RefusesWhatIsInNoRow)
     EXPECT_STREQ(why, "nobody says whether it can be run");
 }
 
-/* Two products are one operation where their weights are of formats that go together: elements of
- * one, blocks of any. */
+/* Two products become one op only if their weight formats fit together: equal formats of
+ * elements, or any block formats. */
 TEST(CanRun, AsksWhichWeightsGoTogether)
 {
     const char *why = nullptr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core with a plugin of the tests' own: that it knows devices through their ops only.
+ * The core with a fake plugin: it uses devices only through their ops.
  */
 #include <unistd.h>
 
@@ -88,7 +88,7 @@ TEST_F(CoreWithFake, CpuIsAProcessorAndTheBestDeviceHasManyNames)
         EXPECT_EQ(cpu->ops->info(cpu, i)->kind, XM_DEVICE_CPU);
 }
 
-/* The built-in plugins with as many devices as a test says. */
+/* Replaces a built-in plugin's count of devices by N. */
 template <uint32_t N>
 uint32_t
 fixed_count(xm_plugin *)
@@ -101,7 +101,7 @@ TEST_F(CoreWithFake, CpuIsAnotherDeviceWhereThereIsNoProcessor)
     struct {
         uint32_t (*gpus)(xm_plugin *);
         const char *name;
-        const char *found; /* NULL: no device */
+        const char *found; /* NULL: not found */
     } const cases[] = {
         {fixed_count<2>, "CPU", "GPU"},      {fixed_count<2>, "CPU.0", "GPU"},
         {fixed_count<2>, "AUTO:CPU", "GPU"}, {fixed_count<2>, "CPU.1", nullptr},
@@ -134,7 +134,7 @@ TEST_F(CoreWithFake, CpuIsAnotherDeviceWhereThereIsNoProcessor)
     }
 }
 
-/* As OpenVINO, AUTO and MULTI take what is there. */
+/* AUTO and MULTI use one available device, as OpenVINO does, and warn of the rest. */
 const std::string unused =
     "the other devices of the list are not used; MESH: with that list "
     "splits the model";
@@ -238,7 +238,7 @@ TEST_F(CoreWithFake, CompilesAndRunsThroughTheOps)
               XM_OK);
     EXPECT_EQ(events, "KEY=value;");
     ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
-    xm_compiled_unref(c); /* the request holds it */
+    xm_compiled_unref(c); /* the request keeps the model alive */
     float x = 41;
     xm_host_tensor t = {XM_F32, 1, {1}, &x, sizeof(x)};
     EXPECT_EQ(r->ops->set_input(r, 0, &t, &err), XM_OK);
@@ -297,7 +297,7 @@ TEST_F(CoreWithFake, PropertiesQueriesAndImportsReachTheDevice)
     EXPECT_EQ(import("other"), XM_INVALID);
 }
 
-/* A model whose export is interrupted by another one to the same file. */
+/* A model whose export is interrupted by another export to the same file. */
 struct Interrupted {
     xm_compiled base = {};
     xm_compiled *other;

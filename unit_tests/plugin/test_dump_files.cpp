@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dumps of real models with the places of their constants: read again they have the same bytes,
- * before the passes and behind them; a file that is gone or has changed is refused.
+ * Graph dumps of real models that refer to constants in the model's files: read again, before and
+ * after the passes, they have the same bytes. A file that is missing or changed is refused.
  */
 #include <filesystem>
 #include <fstream>
@@ -15,7 +15,7 @@
 namespace
 {
 
-/* An OpenVINO folder, or a .gguf file, below the models. */
+/* Reads an OpenVINO folder or a .gguf file of the test models. */
 Graph
 read_model(const std::string &path)
 {
@@ -85,7 +85,7 @@ parts(const xm_node *n)
     return {w.data, w.scale, w.zero_point, w.codebook, w.factor};
 }
 
-/* Compares all bytes that files have; how many those are. */
+/* Compares all constants that lie in files and returns the number of bytes compared. */
 uint64_t
 compare_bytes(const xm_graph *want, const xm_graph *got)
 {
@@ -154,7 +154,7 @@ class DumpOfACopy : public testing::Test
         EXPECT_EQ(err.status, status) << err.text;
         EXPECT_TRUE(strstr(err.text, why)) << err.text;
     }
-    /* The text with one part of it replaced. */
+    /* Returns the dump with one part replaced. */
     std::string with(const std::string &from, const std::string &to) const
     {
         std::string t = text;

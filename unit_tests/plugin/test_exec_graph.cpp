@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Execution graphs: what a compiled model runs, of programs that were compiled for a GPU on an
- * engine that only counts, and of graphs that are evaluated.
+ * Execution graphs: the steps that a compiled model runs, for programs compiled for a GPU on an
+ * engine that only counts, and for graphs that are evaluated.
  */
 #include "plugin/exec_graph.h"
 
@@ -68,7 +68,7 @@ has_part(const std::vector<std::string> &list, const std::string &part)
     return false;
 }
 
-/* Every edge is of a result that a node before has. */
+/* Fails unless every edge refers to a result of an earlier node. */
 void
 expect_whole(const xm_exec_graph &g)
 {
@@ -148,7 +148,7 @@ TEST_F(ExecGraphOfModel, ShapesHaveNumbersWhereTheyAreFixed)
     const xm_exec_node &output = exec.g.nodes[exec.g.n - 1];
     const xm_exec_port &logits = exec.g.nodes[output.in[0].node].out[output.in[0].result];
     for (uint32_t i = 0; i < exec.g.n;
-         i++) { /* prepared rows are no results of their own */
+         i++) { /* prepared rows are not listed as results */
         for (uint32_t k = 0; k < exec.g.nodes[i].n_out; k++)
             EXPECT_NE(exec.g.nodes[i].out[k].element, XM_DYNAMIC) << exec.g.nodes[i].name;
     }
@@ -204,7 +204,7 @@ TEST(LayerTypes, AreThereForEveryOperation)
     EXPECT_STREQ(xm_layer_type("attention", nullptr), "PagedAttention");
 }
 
-/* What a rewrite takes away lives on in what reads instead; what nobody replaced does not. */
+/* A removed node is listed as origin of its replacement; a node that is not replaced is not. */
 TEST(LayerOrigins, FollowReplacements)
 {
     const Graph g = parse("%0 = parameter f32[4] name=\"x\"\n"
@@ -234,7 +234,7 @@ TEST(LayerOrigins, FollowReplacements)
     xm_value_replace(g.get(), outer->out, heir->out);
     ASSERT_TRUE(xm_node_remove_dead(g.get(), outer));
     EXPECT_EQ(origins(heir), "new,inner,outer");
-    xm_node *newer = node("newer"); /* and on, when the heir goes too */
+    xm_node *newer = node("newer"); /* also after its replacement is replaced */
     xm_value_replace(g.get(), heir->out, newer->out);
     ASSERT_TRUE(xm_node_remove_dead(g.get(), heir));
     EXPECT_EQ(origins(newer), "newer,new,inner,outer");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Experts in host memory with caches of several sizes: the same bits whatever is offloaded and
- * cached, statistics, requests that take turns, failures, and a device that runs out of memory.
+ * Experts in host memory with device caches of several sizes: results have equal bits whatever is
+ * offloaded and cached. Statistics, several requests, failures, and a device without memory.
  */
 #include "plugin/gpu/expert_caches.h"
 
@@ -40,7 +40,8 @@ stats_of(const xm_program *p)
     return s;
 }
 
-/* A prompt, tokens, a few tokens at once, a token: the bytes of all logits. */
+/* Returns the bytes of all logits of a prompt, three tokens, a run of three tokens, and one
+ * token. */
 std::vector<uint8_t>
 talk(xm_request *r)
 {
@@ -97,8 +98,9 @@ TEST_F(ExpertCaches, ChangeNoBit)
     }
 }
 
-/* What few tokens read: a prompt's experts are read where they are. Three tokens are a prompt where
- * kernels for many tokens decode a weight once for all of an expert's. */
+/* Only runs of few tokens use the cache; a prompt reads experts in host memory. Three tokens
+ * count as a prompt if kernels for many tokens can decode an expert's weight once for all of
+ * them. */
 TEST_F(ExpertCaches, CountEveryRoutedId)
 {
     const uint64_t layers = 2, top_k = 4, alone = 1 + 1 + 1 + 1, together = 3;
@@ -115,7 +117,8 @@ TEST_F(ExpertCaches, CountEveryRoutedId)
     EXPECT_GT(s.bytes, p->host_weight_bytes);
 }
 
-/* One after the other they share what is there; at the same time one of them goes without. */
+/* Requests one after the other share the cached experts. Of two that run at once, one runs
+ * without the cache. */
 TEST_F(ExpertCaches, RequestsTakeTurns)
 {
     Program p = compile_tiny("100", "64");
@@ -157,7 +160,7 @@ TEST_F(ExpertCaches, AreReadAsAProperty)
     xm_core_destroy(core);
 }
 
-/* ---- failures, on a GPU with memory of its own that computes nothing ----------------- */
+/* ---- failures, on a fake GPU with memory of its own ---------------------------------------- */
 
 class ExpertCacheFaults : public ::testing::Test
 {
@@ -221,12 +224,13 @@ TEST_F(ExpertCacheFaults, CompileFailsWithASentence)
     }
 }
 
-/* A size that the planner chose may be more than the driver gives. */
+/* A cache size that the planner chose may exceed what the driver can allocate: then compiling
+ * continues without caches. */
 TEST_F(ExpertCacheFaults, CompileGoesWithoutACacheThatNobodyAskedFor)
 {
     uint64_t allocations = 0;
-    for (int last :
-         {0, 1, 2, 3}) { /* of the allocations, from the end: a cache a layer */
+    /* `last`: number of the failing allocation, from the end; each layer's cache is one */
+    for (int last : {0, 1, 2, 3}) {
         SCOPED_TRACE(last);
         Program p(nullptr, xm_program_unref);
         xm_error why = {};
@@ -243,7 +247,8 @@ TEST_F(ExpertCacheFaults, CompileGoesWithoutACacheThatNobodyAskedFor)
     }
 }
 
-/* A run that ends between lookup and fetch leaves tables that say more than the slots hold. */
+/* A run that fails between lookup and fetch leaves tables that name experts which are not in the
+ * slots. */
 TEST_F(ExpertCacheFaults, AFailedRunEmptiesTheCaches)
 {
     Program p(nullptr, xm_program_unref);
@@ -270,7 +275,7 @@ TEST_F(ExpertCacheFaults, AFailedRunEmptiesTheCaches)
     }
 }
 
-/* Requests and batches: a run that cannot begin leaves the caches to the next one. */
+/* A run that cannot begin releases the caches for the next, in requests and batches. */
 TEST_F(ExpertCacheFaults, ARunThatCannotBeginLeavesTheCaches)
 {
     Program p(nullptr, xm_program_unref);
@@ -285,7 +290,8 @@ TEST_F(ExpertCacheFaults, ARunThatCannotBeginLeavesTheCaches)
     ASSERT_XM_OK(xm_kv_sequence_create(p->kv_pool, &sequence, &err));
     const int32_t id = 5;
     const xm_batcher_entry entry = {sequence, &id, 1, 0};
-    for (auto point : {XM_FAKE_RUN, XM_FAKE_FILL}) { /* the second clears the caches */
+    /* the fill is what clears the caches */
+    for (auto point : {XM_FAKE_RUN, XM_FAKE_FILL}) {
         xm_error why = {};
         xm_fake_fail(engine.get(), point, 1);
         EXPECT_NE(xm_batcher_run(batcher, &entry, 1, &why), XM_OK);
@@ -294,12 +300,12 @@ TEST_F(ExpertCacheFaults, ARunThatCannotBeginLeavesTheCaches)
     }
     ASSERT_XM_OK(xm_batcher_run(batcher, &entry, 1, &err));
     EXPECT_EQ(xm_kv_sequence_past(sequence), 1u);
-    EXPECT_TRUE(xm_expert_caches_drop(p.get())); /* nobody has them */
+    EXPECT_TRUE(xm_expert_caches_drop(p.get())); /* no run holds them */
     xm_kv_sequence_destroy(sequence);
     xm_batcher_destroy(batcher);
 }
 
-/* The cache is there for speed only: a run that needs memory gets the cache's. */
+/* The cache is optional: a run that needs memory takes the cache's. */
 TEST_F(ExpertCacheFaults, MemoryGoesToRunsFirst)
 {
     Program p(nullptr, xm_program_unref);
@@ -323,7 +329,7 @@ TEST_F(ExpertCacheFaults, MemoryGoesToRunsFirst)
     EXPECT_EQ(stats_of(p.get()).slots, 0u);
 }
 
-/* Whichever chunk it is that needs memory: the whole prompt runs again. */
+/* Whichever chunk needs the memory, the whole prompt runs again. */
 TEST_F(ExpertCacheFaults, MemoryGoesToEachChunk)
 {
     const uint64_t tokens = 40;
@@ -344,8 +350,8 @@ TEST_F(ExpertCacheFaults, MemoryGoesToEachChunk)
     }
 }
 
-/* A failed run empties states on the host: what continued a context is not made again, and what
- * began one begins anew, whichever chunk failed. */
+/* A failed run empties states on the host. Then a run that continued a context is not repeated;
+ * one that began a context is, whichever chunk failed. */
 TEST_F(ExpertCacheFaults, RunsAreMadeAgainFromStatesThatWereEmptyBefore)
 {
     const auto ids = some_ids(40, 1, VOCABULARY);
@@ -378,7 +384,7 @@ TEST_F(ExpertCacheFaults, RunsAreMadeAgainFromStatesThatWereEmptyBefore)
             const bool is_lost = s != XM_OK;
             EXPECT_TRUE(s == XM_OK || s == XM_NO_MEMORY) << n << ": " << why.text;
             EXPECT_TRUE(on_host || is_lost == (failed && past)) << n << ": " << why.text;
-            /* on the host the test's own copy of the results may have failed, behind the run */
+            /* on the host, the test's own copy of the results may have failed after the run */
             const uint64_t now = xm_request_past(r.get());
             EXPECT_TRUE(now == (is_lost ? 0u : past + 40u) || (on_host && now == 40u))
                 << n << ": " << now;

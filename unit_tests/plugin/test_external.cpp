@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plugins outside of xemoe, in the test's process: what they see, what is checked of what they say,
- * what becomes of each failure.
+ * External plugins in the test's process: what they see, which of their answers are checked, and
+ * the result of each failure.
  */
 #include "plugin/exec_graph.h"
 #include "unit_tests/plugin/external_test.h"
@@ -9,7 +9,7 @@
 namespace
 {
 
-/* y = all that came before, and x; the state begins with 10. */
+/* y = x plus the sum of all earlier x; the state begins with 10. */
 const char sum_so_far[] = R"(
     %0 = parameter f32[2] name="x"
     %1 = const f32[2] {10, 10}
@@ -131,7 +131,7 @@ TEST_F(External, KeepsStatesUntilTheyAreReset)
 TEST_F(External, NeedsResetForStates)
 {
     script.ops.reset = nullptr;
-    script.ops.import_model = nullptr; /* which needs it as well */
+    script.ops.import_model = nullptr; /* importing needs it as well */
     ASSERT_XM_OK(create());
     ASSERT_XM_OK(compile(sum_so_far));
     EXPECT_EQ(xm_compiled_create_request(compiled, &infer, &err), XM_UNSUPPORTED);
@@ -174,7 +174,7 @@ TEST_F(External, HearsWhyANodeDoesNotRun)
     };
     EXPECT_EQ(run(2).first, XM_EXT_OK);
     EXPECT_EQ(run(9).second, "the model has 5 nodes, there is no 9");
-    EXPECT_EQ(run(0).first, XM_EXT_INVALID); /* a parameter has no value by itself */
+    EXPECT_EQ(run(0).first, XM_EXT_INVALID); /* a parameter alone has no value */
     in[0].bytes--;
     EXPECT_EQ(run(2).second, "operand 0 of matmul 'mul' has not the bytes of its shape");
     in[0].bytes++;
@@ -184,7 +184,7 @@ TEST_F(External, HearsWhyANodeDoesNotRun)
     in[0].dim[0] = -1;
     EXPECT_EQ(run(2).first, XM_EXT_INVALID);
     in[0].dim[0] = 2;
-    in[0].dim[1] = 1; /* matrices that do not fit */
+    in[0].dim[1] = 1; /* shapes that cannot be multiplied */
     EXPECT_EQ(run(2).first, XM_EXT_INVALID);
     in[0].dim[0] = 1;
     in[0].dim[1] = 2;
@@ -219,7 +219,8 @@ TEST_F(External, TableMustHaveWhatIsNeeded)
               "plugin SCRIPTED has import_model and no reset, which goes with it");
     without(&xm_ext_ops::profile_reset);
     without(&xm_ext_ops::resume);
-    EXPECT_NE(script.calls.find("plugin;"), std::string::npos); /* it had begun */
+    /* it was destroyed after it had begun */
+    EXPECT_NE(script.calls.find("plugin;"), std::string::npos);
 }
 
 TEST_F(External, SmallestTableRuns)
@@ -252,7 +253,7 @@ TEST_F(External, SmallestTableRuns)
     err = {};
     EXPECT_EQ(compiled->ops->export_model(compiled, &to, &err), XM_UNSUPPORTED);
     infer->ops->reset(infer);
-    infer->ops->cancel(infer); /* the next run does not begin */
+    infer->ops->cancel(infer); /* so that the next run does not begin */
     std::vector<float> x = {1, 2};
     ASSERT_XM_OK(set({1, 1, 2}, &x));
     EXPECT_EQ(infer->ops->infer(infer, &err), XM_CANCELLED);
@@ -292,11 +293,11 @@ TEST_F(External, OtherVersionIsRefused)
     script.ops.version = 2;
     EXPECT_EQ(create(), XM_UNSUPPORTED);
     EXPECT_EQ(err.text, sentence);
-    script.fails = "entry"; /* as one does that looks at the version itself */
+    script.fails = "entry"; /* as in a plugin that checks the version itself */
     script.status = XM_EXT_UNSUPPORTED;
     EXPECT_EQ(create(), XM_UNSUPPORTED);
     EXPECT_EQ(err.text, sentence);
-    EXPECT_EQ(script.calls, ""); /* nothing of it was called */
+    EXPECT_EQ(script.calls, ""); /* no other function was called */
 }
 
 TEST_F(External, EntryMayRefuse)
@@ -321,7 +322,7 @@ TEST(ExternalNames, AreWordsWithoutDots)
 
 /* ---- failures ---------------------------------------------------------------------- */
 
-/* Does everything; the status of the first thing that failed. */
+/* Calls every function; returns the first failed status. */
 class ExternalFailure : public External, public testing::WithParamInterface<const char *>
 {
   protected:
@@ -401,7 +402,8 @@ TEST_P(ExternalFailure, ComesOutWithItsSentence)
               std::string::npos)
         << err.text;
     close();
-    for (int32_t none : {-1, 8, 9, 11}) { /* some are the host's own */
+    /* not statuses of the interface; some are the host's own */
+    for (int32_t none : {-1, 8, 9, 11}) {
         script.status = none;
         err = {};
         EXPECT_EQ(do_everything(), XM_DEVICE) << none;
@@ -417,7 +419,7 @@ INSTANTIATE_TEST_SUITE_P(Functions, ExternalFailure,
                                          "set_input", "infer", "output", "profile"),
                          [](const auto &info) { return std::string(info.param); });
 
-/* The n-th allocation fails, for every n: nothing leaks, and the sentence is of memory. */
+/* The n-th allocation fails, for every n: nothing leaks, and the error is XM_NO_MEMORY. */
 using ExternalMemory = ExternalFailure;
 TEST_F(ExternalMemory, MayEndAnywhere)
 {
@@ -564,7 +566,7 @@ TEST_F(External, PortsOfImportedModelsMakeSense)
     const xm_import from = {nullptr, reinterpret_cast<const uint8_t *>("scripted blob"),
                             13, nullptr};
     const std::function<void(uint32_t, xm_ext_port &)> lies[] = {
-        [](uint32_t, xm_ext_port &) {}, /* without end */
+        [](uint32_t, xm_ext_port &) {}, /* the number of ports has no end */
         [](uint32_t, xm_ext_port &p) { p.name = nullptr; },
         [](uint32_t, xm_ext_port &p) { p.names = nullptr; },
         [](uint32_t, xm_ext_port &p) { p.n_names = 4097; },
@@ -587,7 +589,7 @@ TEST_F(External, PortsOfImportedModelsMakeSense)
     }
 }
 
-/* ---- properties, times, ends -------------------------------------------------------- */
+/* ---- properties, times, destruction -------------------------------------------------- */
 
 TEST_F(External, AnswersForPropertiesThatThePluginDoesNotKnow)
 {
@@ -686,7 +688,7 @@ TEST_F(External, ShowsTheModelAsWhatItRuns)
     xm_exec_graph g = {};
     ASSERT_XM_OK(compiled->ops->exec_graph(compiled, &g, &err));
     ASSERT_EQ(g.n_steps, 2u);
-    EXPECT_STREQ(g.nodes[1].type, "FullyConnected"); /* as OpenVINO calls it */
+    EXPECT_STREQ(g.nodes[1].type, "FullyConnected"); /* OpenVINO's name of the op */
     EXPECT_STREQ(g.nodes[1].kernels, "SCRIPTED");
     xm_exec_graph_free(&g);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts of plugins outside of xemoe, and memory in them.
+ * Contexts of external plugins, and their memory.
  */
 #include "unit_tests/plugin/external_test.h"
 
@@ -33,7 +33,7 @@ class ExternalContext : public External
         return xm_context_create_remote(c, &wish, out, &err);
     }
 
-    /* A model in a context, and a request. */
+    /* Creates a context, compiles a model in it and makes a request. */
     void open_in_context()
     {
         ASSERT_XM_OK(create());
@@ -71,7 +71,8 @@ TEST_F(ExternalContext, RunsOnMemoryThatIsShared)
     ASSERT_XM_OK(infer->ops->describe_output(infer, 0, &t, &err));
     EXPECT_EQ(t.bytes, sizeof(out));
     EXPECT_NEAR(out[0] + out[1] + out[2], 1, 1e-6);
-    EXPECT_EQ(infer->ops->output(infer, 0, &t, &err), XM_DEVICE); /* it has no bytes */
+    /* the result lies in the remote tensor */
+    EXPECT_EQ(infer->ops->output(infer, 0, &t, &err), XM_DEVICE);
     ASSERT_XM_OK(infer->ops->set_remote_output(infer, 0, nullptr, &(err = {})));
     EXPECT_EQ(result(), (std::vector<float>{out[0], out[1], out[2]}));
     xm_context *again = nullptr;
@@ -96,7 +97,8 @@ TEST_F(ExternalContext, MemoryGrowsWhereItIsOurs)
     EXPECT_EQ(x->bytes, 100u);
 }
 
-/* What a request has been given stays until it is given something else. */
+/* A request keeps the memory it was given until it is given other memory, also when a tensor
+ * grows. */
 TEST_F(ExternalContext, MemoryThatGrowsStaysForTheRequestsThatHaveIt)
 {
     open_in_context();
@@ -190,7 +192,7 @@ TEST_F(ExternalContext, IsThereAsAWholeOrNotAtAll)
                  "plugin SCRIPTED has create_context and no create_memory, which "
                  "goes with it");
     script.ops.bytes =
-        offsetof(xm_ext_ops, create_context); /* as built before there were any */
+        offsetof(xm_ext_ops, create_context); /* a table from before contexts existed */
     open(softmax_of_product);
     EXPECT_EQ(plugin->ops->create_context, nullptr);
     EXPECT_EQ(infer->ops->set_remote_input, nullptr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How many columns of 8-bit activations share a factor, by the weights that meet them, by the
- * processor, and by the user; on an engine that only counts.
+ * How many columns of 8-bit activations share a scale, by weight format, processor and user; on
+ * an engine that only counts.
  */
 #include <set>
 
@@ -11,7 +11,7 @@
 namespace
 {
 
-/* Of each product that 8-bit activations are written for. */
+/* Returns the numbers of columns a scale, of each product that reads 8-bit activations. */
 std::set<uint32_t>
 factors(const std::string &format, uint32_t caps, const char *of_user)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every allocation and every call of the engine fails once, while compiling and while
- * running: a sentence, no leak, and afterwards the same object works. On the fake engine,
- * which computes nothing; the reference device likewise.
+ * Every allocation and every call of the engine fails once, during compilation and during a run:
+ * the call returns an error text, nothing leaks, and the same object works afterwards. Uses the
+ * fake engine, which computes nothing, and the reference device.
  */
 #include <algorithm>
 
@@ -16,8 +16,8 @@
 namespace
 {
 
-/* A light, a layout, a reduction and a host step behind the model; a second result that
- * is a constant. */
+/* Adds to the model a reduction, a concat, an op that runs on the host, and a second result that
+ * is constant. */
 const char *const more = R"(
         %20 = const i64[1] {-1}
         %21 = reduce_mean %17, %20 keep_dims=true
@@ -52,7 +52,8 @@ class Faults : public ::testing::Test
     {
         xm_engine_unref(engine);
     }
-    /* The n-th allocation (or call) fails; whether it was reached. */
+    /* arm() makes the n-th allocation or engine call fail; disarm() returns whether it was
+     * reached. */
     void arm(bool allocation, uint64_t n)
     {
         if (allocation)
@@ -117,7 +118,8 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
             xm_request_stats(r.get(), &stats);
             EXPECT_TRUE(stats.waits > 0 || stats.kernels == 0)
                 << n << ": launches may still be in the queue";
-            if (xm_request_past(r.get())) /* it ran; the test's own copy has failed */
+            /* the run succeeded and the test's own copy failed */
+            if (xm_request_past(r.get()))
                 xm_request_reset(r.get());
             err = {};
             ASSERT_XM_OK(infer(r.get(), in, out, &err));
@@ -126,7 +128,7 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
     }
 }
 
-/* Inputs and results that are in memory of others. */
+/* Runs whose inputs and results are remote tensors. */
 class RemoteFaults : public Faults
 {
   protected:
@@ -139,7 +141,7 @@ class RemoteFaults : public Faults
         return Buffer(b, xm_buffer_unref);
     }
 
-    /* Buffers with the inputs, in which they stay. */
+    /* Copies the inputs to buffers of the device. */
     void upload(const std::vector<Tensor> &in)
     {
         xm_queue *q = nullptr;
@@ -222,7 +224,7 @@ TEST_F(RemoteFaults, MemoryThatIsTooSmallOrElsewhereIsRefused)
     xm_engine_unref(other);
 }
 
-/* The first cause is kept, later calls fail at once with it, and everything can be freed. */
+/* The first error is kept, later calls fail at once with it, and all objects can be freed. */
 TEST_F(Faults, ALostDeviceIsSaidOnceAndForAll)
 {
     Program p = must_compile(engine, parse(small_model(more)), {});
@@ -254,7 +256,7 @@ TEST_F(Faults, ALostDeviceIsSaidOnceAndForAll)
     EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_ANY), calls);
 }
 
-/* The device is lost at its n-th call, whichever that is. */
+/* The device is lost at its n-th call, for every n. */
 TEST_F(Faults, ADeviceMayBeLostAnywhere)
 {
     bool seen = true;
@@ -277,8 +279,8 @@ TEST_F(Faults, ADeviceMayBeLostAnywhere)
     }
 }
 
-/* What a driver without sub-groups, half arithmetic or USM leaves is enough; on a chip that is
- * newer than the table, too. */
+/* A GPU without sub-groups, f16 and USM suffices, also if its version is newer than the device
+ * table. */
 TEST_F(Faults, AGpuThatHasNothingSpecialServes)
 {
     info.kind = XM_DEVICE_GPU;
@@ -308,7 +310,8 @@ TEST_F(Faults, AGpuThatHasNothingSpecialServes)
     }
 }
 
-/* Who insists on oneDNN where it cannot be had is told so once, and reads what is. */
+/* A user who requires oneDNN where it is not available gets one warning, and xemoe's own kernels
+ * run. */
 TEST_F(Faults, InsistingOnOnednnWithoutItsEngineIsWarnedOfOnce)
 {
     std::vector<std::string> warnings;
@@ -335,7 +338,7 @@ TEST_F(Faults, InsistingOnOnednnWithoutItsEngineIsWarnedOfOnce)
         << warnings[0];
 }
 
-/* Every kernel but the references is refused: the model compiles and runs all the same. */
+/* All kernels but the references fail to build: the model still compiles and runs. */
 TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
 {
     size_t n = 0;
@@ -365,7 +368,7 @@ TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
     const xm_fake_launch *l = xm_fake_launches(engine, &launches);
     for (size_t i = 0; i < launches; i++)
         EXPECT_EQ(strstr(l[i].kernel, "_vec"), nullptr) << l[i].kernel;
-    /* none is left for one step: the sentence names the node and the first cause */
+    /* no kernel is left for one step: the error names the node and the first compiler error */
     open();
     ASSERT_TRUE(xm_fake_refuse_build(engine, "embedding_vec"));
     ASSERT_TRUE(xm_fake_refuse_build(engine, "embedding_ref"));
@@ -378,7 +381,7 @@ TEST_F(Faults, KernelsThatDoNotBuildGiveWay)
         << err.text;
 }
 
-/* Of a program, and of a graph that is evaluated. */
+/* For a program, and for a graph that is evaluated. */
 TEST_F(Faults, ExecutionGraphsFailWithASentence)
 {
     Program p = must_compile(engine, parse(small_model(more)), {});

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Forecasts against the formulas in forecast.h, worked out by hand.
+ * Forecasts against the formulas in forecast.h, computed by hand.
  */
 #include "plugin/forecast.h"
 
@@ -17,7 +17,7 @@
 namespace
 {
 
-/* Work of some steps, whose lists live as long as it. */
+/* The work of some steps; the struct owns their list. */
 struct Work {
     std::vector<xm_work_step> list;
     xm_run_work work;
@@ -49,7 +49,7 @@ TEST(Forecast, NothingIsKnownWithoutWorkOrBandwidth)
     EXPECT_DOUBLE_EQ(xm_forecast_run(&w.work, &unbound), 1000 / 100e9 + 5e-6);
 }
 
-/* What was measured comes out again. */
+/* A forecast with fitted rates returns the measured times. */
 TEST(Forecast, RatesFitWhatWasMeasured)
 {
     const Work token(1, 20, {{80000000, 16000000}, {20000000, 4000000}});
@@ -61,7 +61,8 @@ TEST(Forecast, RatesFitWhatWasMeasured)
     EXPECT_NEAR(found.read, 1e8 / (3e-3 - 20 * 4e-6), 1.0);
 }
 
-/* Weights are read no faster than a token reads them; a prompt in less time says nothing more. */
+/* If a prompt takes no longer than reading its weights, its time gives no rate of multiplication.
+ */
 TEST(Forecast, APromptThatReadingExplainsFitsNoRates)
 {
     const Work token(1, 0, {{1000000, 1}}), prompt(64, 0, {{1000000, 64}});
@@ -89,7 +90,7 @@ TEST(Forecast, CardsReachSharesOfTheirSpecifications)
                  {"b580", 456, 256 * 160 * 2.67e9},
                  {"max1550", 3277, 512 * 1024 * 1.6e9},
                  {"arc_mtl_h", 119.5, 32 * 128 * 2.25e9},
-                 {"b70", 608, 0}}; /* no clock is published */
+                 {"b70", 608, 0}}; /* its clock is not published */
     for (const auto &c : cards) {
         SCOPED_TRACE(c.name);
         xm_device_info info;
@@ -110,7 +111,7 @@ TEST(Forecast, CardsReachSharesOfTheirSpecifications)
     EXPECT_GT(r.launch_s, 0.0);
 }
 
-/* What was measured on the devices decides what is worth splitting. */
+/* Measured rates decide what is worth splitting: of several devices those of the slowest. */
 TEST(MeshRates, AreTheSlowestDevicesAndTheKeptLatency)
 {
     char folder[] = "/tmp/xemoe-rates-XXXXXX";
@@ -126,7 +127,8 @@ TEST(MeshRates, AreTheSlowestDevicesAndTheKeptLatency)
     EXPECT_DOUBLE_EQ(wish.read_rate, xm_usual_read_share * 136.5e9);
     EXPECT_EQ(wish.link_latency_s, 15e-6);
     EXPECT_EQ(wish.link_rate, 5e9);
-    xm_kept_rate_store(folder, &slow, "reading", 600e9); /* what was measured counts */
+    /* a measured rate replaces the card's */
+    xm_kept_rate_store(folder, &slow, "reading", 600e9);
     xm_mesh_latency_store(folder, &fast, 2, 40e-6);
     wish = usual;
     xm_mesh_take_rates(folder, info, &wish);
@@ -149,14 +151,14 @@ TEST(Forecast, ExchangesGoOverBothKindsOfLinks)
 {
     const xm_link local = {8e9, 2e-6}, between = {1e9, 10e-6};
     const xm_exchange_work w = {10, 0, 1e6, 4e6, 0};
-    /* one node of 4: two steps of each message; 3 summands, and 3 of 4 parts */
+    /* one node of 4 devices: each message takes two steps; 3 summands, and 3 of 4 parts */
     xm_cluster c = {1, 4, local, between};
     EXPECT_NEAR(xm_forecast_exchanges(&w, &c), 10 * 2 * 2e-6 + (3e6 + 3e6) / 8e9, 1e-12);
-    /* three nodes of one: 2 summands and 2 of 3 parts */
+    /* three nodes of one device: 2 summands, and 2 of 3 parts */
     c = {3, 1, local, between};
     EXPECT_NEAR(xm_forecast_exchanges(&w, &c), 10 * 2 * 10e-6 + (2e6 + 8e6 / 3) / 1e9,
                 1e-12);
-    /* two nodes of two: one beside, two elsewhere */
+    /* two nodes of two devices: one peer in the node, two in the other */
     c = {2, 2, local, between};
     EXPECT_NEAR(xm_forecast_exchanges(&w, &c),
                 10 * (2e-6 + 10e-6) + 2e6 / 8e9 + 2 * 2e6 / 1e9, 1e-12);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the tokens of a run are cut into chunks, and what becomes of its sequences: on the fake
- * engine, without a model.
+ * How the tokens of a run are cut into chunks, and how its sequences change: on the fake engine,
+ * without a model.
  */
 #include "plugin/gpu/intake.h"
 
@@ -16,7 +16,7 @@ namespace
 
 enum { PAGE = 4, CHUNK = 8, WINDOW = 6 };
 
-/* Of a chunk: row and tokens, in their order. */
+/* The parts of a chunk, in order: row and number of its tokens. */
 using Parts = std::vector<std::pair<uint32_t, uint32_t>>;
 
 class Intake : public testing::Test
@@ -57,7 +57,7 @@ class Intake : public testing::Test
     {
         return xm_kv_sequence_past(sequences[i]);
     }
-    /* An intake of rows with so many tokens, of sequences of their own. */
+    /* Opens an intake of rows with these numbers of tokens, each with a sequence. */
     void open(const std::vector<uint64_t> &tokens)
     {
         ASSERT_XM_OK(xm_intake_open(&f, &program, (uint32_t)tokens.size(), &err));
@@ -91,7 +91,7 @@ class Intake : public testing::Test
             list.push_back({f.chunk.row[k], f.chunk.tokens[k]});
         return list;
     }
-    /* Runs it as it is, up to `most` chunks. */
+    /* Runs the open intake, at most `most` chunks, and returns their parts. */
     std::vector<Parts> run(size_t most = SIZE_MAX)
     {
         std::vector<Parts> chunks;
@@ -144,7 +144,7 @@ TEST_F(Intake, RowsSideBySideHaveAsManyTokensEach)
     xm_intake_end(&f);
 }
 
-/* More rows than a chunk has go with a token each; a chunk may be exactly full. */
+/* With more rows than a chunk has tokens, each row gets one token; a chunk may be exactly full. */
 TEST_F(Intake, RowsSideBySideAreCutWhereTheyMustBe)
 {
     const struct {
@@ -182,7 +182,8 @@ TEST_F(Intake, PackedRowsFollowEachOther)
     xm_intake_end(&f);
 }
 
-/* Plans are made for `past`: one that nobody asks for does not grow. */
+/* Plans depend on the past; rows of several pasts are planned as 0, so that the plan does not
+ * grow. */
 TEST_F(Intake, MixedRowsHaveNoPast)
 {
     feed({30, 3});
@@ -194,7 +195,7 @@ TEST_F(Intake, MixedRowsHaveNoPast)
     xm_intake_end(&f);
 }
 
-/* Also of prompts what is left of them. */
+/* This includes the rest of a prompt. */
 TEST_F(Intake, FewTokensGoFirstWhereThatIsAskedFor)
 {
     open_packed({10, 1, 7, 4});
@@ -239,7 +240,7 @@ TEST_F(Intake, WhatCannotBeCutIsOneChunk)
     EXPECT_FALSE(xm_intake_is_cut(&f));
 }
 
-/* Each wanted result comes once, at its place among those of all rows. */
+/* Each wanted result comes once, with its index among the wanted results of all rows. */
 TEST_F(Intake, WantedResultsHaveTheirPlaces)
 {
     std::mt19937 random(3);
@@ -250,7 +251,7 @@ TEST_F(Intake, WantedResultsHaveTheirPlaces)
         open_packed(tokens);
         f.few_tokens_first = random() % 2;
         std::vector<std::pair<uint32_t, uint64_t>> want,
-            got; /* row and token, by place */
+            got; /* row and token, by index of the result */
         for (uint32_t i = 0; i < f.n; i++) {
             f.rows[i].wanted = random() % (tokens[i] + 1);
             f.rows[i].result = want.size();
@@ -287,7 +288,7 @@ TEST_F(Intake, WantedResultsHaveTheirPlaces)
     }
 }
 
-/* By whatever the run had got, and if pages for some rows of a chunk are reserved. */
+/* Cancels after any number of chunks, with and without pages reserved for the next one. */
 TEST_F(Intake, ACancelRestoresTheSequences)
 {
     for (size_t chunks = 0; chunks < 6; chunks++) {
@@ -316,7 +317,7 @@ TEST_F(Intake, ACancelRestoresTheSequences)
     }
 }
 
-/* Those that had begun, when memory for the next one is missing. */
+/* If memory for a row is missing, the rows that had begun are restored. */
 TEST_F(Intake, ABeginningThatFailsIsUndone)
 {
     feed({13, 9});
@@ -341,7 +342,7 @@ TEST_F(Intake, ABeginningThatFailsIsUndone)
     }
 }
 
-/* A run of no more than a chunk holds no page twice. */
+/* A run that fits a chunk keeps no second copy of its pages. */
 TEST_F(Intake, OnlyLongRunsHoldWhatWasBefore)
 {
     feed({6});
@@ -361,7 +362,7 @@ TEST_F(Intake, OnlyLongRunsHoldWhatWasBefore)
     xm_intake_end(&f);
 }
 
-/* Pages of tokens that are known by their ids, in whichever chunk they came. */
+/* The pool can find whole pages of all chunks by their ids. */
 TEST_F(Intake, IdsOfAllChunksAreKnown)
 {
     std::vector<int32_t> ids;
@@ -378,7 +379,8 @@ TEST_F(Intake, IdsOfAllChunksAreKnown)
     EXPECT_EQ(xm_kv_sequence_past(s), 20u);
 }
 
-/* One slab for a prompt that goes in several chunks; a batch's short rows do without. */
+/* A prompt of several chunks is announced to the pool, which makes one slab for it. Short rows of
+ * a batch are not announced. */
 TEST_F(Intake, LongPromptsAreAnnounced)
 {
     const struct {

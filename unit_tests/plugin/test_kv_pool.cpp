@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pool of pages and its sequences on the fake engine: that contents follow their sequence
- * through sharing, copies and windows, that pages are counted, and that nothing goes beyond the
- * budget.
+ * The pool of pages and its sequences on the fake engine: contents follow their sequence through
+ * sharing, copies and windows; pages are counted; memory stays within the budget.
  */
 #include <algorithm>
 #include <map>
@@ -21,7 +20,7 @@ namespace
 
 enum { PAGE = 4, CHUNK = 8, WINDOW = 6 };
 
-/* Layers 0 and 2 keep all positions, 1 has a window. */
+/* Layers 0 and 2 keep all positions, layer 1 has a window. */
 const std::vector<xm_kv_need> three_layers = {
     {PAGE * 4, 0}, {PAGE * 8, WINDOW}, {PAGE * 4, 0}};
 
@@ -94,7 +93,7 @@ class KvPool : public ::testing::Test
         all.erase(all.begin() + (long)i);
     }
 
-    /* Where a layer has position `at` of a sequence; NULL: it is in no page. */
+    /* Returns the address of position `at` of a sequence in a layer's page; NULL: it has none. */
     int32_t *place(const sequence &q, uint32_t layer, uint64_t at)
     {
         uint32_t first, n;
@@ -109,7 +108,7 @@ class KvPool : public ::testing::Test
         const uint64_t page = word & ((1u << XM_KV_SLAB_SHIFT) - 1);
         return (int32_t *)(bytes + page * layers[layer].page_bytes + at % PAGE * 4);
     }
-    /* What kernels do: `n` tokens of values from `value` on. */
+    /* Writes as a kernel would: n tokens with values from `value` on. */
     void write(sequence &q, uint64_t n, int32_t value)
     {
         const uint64_t past = xm_kv_sequence_past(q.s);
@@ -122,7 +121,7 @@ class KvPool : public ::testing::Test
             q.tokens.push_back(value);
         }
     }
-    /* A run of `n` tokens. Values repeat, so that sequences have beginnings in common. */
+    /* Runs n tokens. Values repeat, so that sequences have common beginnings. */
     void feed(size_t i, uint64_t n, int32_t value)
     {
         sequence &q = all[i];
@@ -132,7 +131,7 @@ class KvPool : public ::testing::Test
         xm_kv_sequence_commit(q.s, q.tokens.data() + before);
         check(q);
     }
-    /* Every position that a next token sees holds its sequence's token. */
+    /* Fails unless every position that the next token sees holds its sequence's token. */
     void check(const sequence &q)
     {
         const uint64_t past = xm_kv_sequence_past(q.s);
@@ -149,7 +148,7 @@ class KvPool : public ::testing::Test
             }
         }
     }
-    /* Pages in use are those that sequences have, and no more bytes are taken than allowed. */
+    /* Fails unless the pages in use are those of the sequences, within the budget. */
     void check_pages(uint64_t budget)
     {
         for (uint32_t g = 0; g < xm_kv_pool_groups(pool); g++) {
@@ -208,7 +207,7 @@ TEST_F(KvPool, WindowsKeepWindowAndChunk)
     EXPECT_EQ(xm_kv_pool_pages_for(pool, 1, 3), 1u);
 }
 
-/* A run longer than the chunk has all that its tokens see, and gives it back with the next. */
+/* A run longer than a chunk keeps all positions that its tokens see; the next run frees them. */
 TEST_F(KvPool, WindowsServeRunsOfAnyLength)
 {
     add();
@@ -228,9 +227,9 @@ TEST_F(KvPool, ForksShareAndCopyTheLastPageOnly)
     feed(1, 1, 50);
     EXPECT_EQ(stats(0).used, 3u);
     EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_COPY) - copies,
-              3u); /* a page of each layer */
+              3u); /* one page for each layer */
     feed(2, 1, 60);
-    feed(0, 1, 70); /* nobody else has its last page any more */
+    feed(0, 1, 70); /* no other sequence shares its last page now */
     EXPECT_EQ(stats(0).used, 4u);
     EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_COPY) - copies, 6u);
     for (auto &q : all)
@@ -265,7 +264,7 @@ TEST_F(KvPool, TruncatesAsFarAsWindowsReach)
     all[0].tokens.resize(2 * CHUNK + 1);
     check(all[0]);
     feed(0, 2, 70);
-    xm_kv_sequence_truncate(all[0].s, 3); /* the window's pages are gone */
+    xm_kv_sequence_truncate(all[0].s, 3); /* cuts before the window */
     EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
     EXPECT_EQ(stats(0).used + stats(1).used, 0u);
     all[0].tokens.clear();
@@ -289,7 +288,7 @@ TEST_F(KvPool, FindsBeginningsByTheirTokens)
     feed(1, 3, 900);
     check(all[0]);
 
-    add(); /* one token has to be left to run */
+    add(); /* one token must be left to run */
     ASSERT_XM_OK(xm_kv_sequence_match(all[2].s, text.data(), 12, &err));
     EXPECT_EQ(xm_kv_sequence_past(all[2].s), 8u);
     all[2].tokens.assign(text.begin(), text.begin() + 8);
@@ -301,7 +300,7 @@ TEST_F(KvPool, FindsBeginningsByTheirTokens)
     all[2].tokens.assign(text.begin(), text.begin() + 4);
 }
 
-/* Free pages keep what they hold until they are needed. */
+/* Free pages keep their contents until they are needed for others. */
 TEST_F(KvPool, FindsWhatEndedSequencesHeld)
 {
     reopen({{PAGE * 4, 0}}, PAGE * 4 * 16);
@@ -319,7 +318,7 @@ TEST_F(KvPool, FindsWhatEndedSequencesHeld)
     all[0].tokens.assign(text.begin(), text.begin() + 16);
     check(all[0]);
     drop(0);
-    add(); /* all 16 pages, and nothing is found any more */
+    add(); /* uses all 16 pages: nothing is found any more */
     feed(0, 64, 1000);
     EXPECT_EQ(stats(0).cached, 0u);
     drop(0);
@@ -328,7 +327,8 @@ TEST_F(KvPool, FindsWhatEndedSequencesHeld)
     EXPECT_EQ(xm_kv_sequence_past(all[0].s), 0u);
 }
 
-/* A truncated sequence goes on in a page that others could have found: they cannot any more. */
+/* A truncated sequence writes into a page that others could have found: then it must not be
+ * found. */
 TEST_F(KvPool, WhatIsWrittenOverIsNotFound)
 {
     reopen({{PAGE * 4, 0}}, 1 << 16);
@@ -428,7 +428,7 @@ TEST_F(KvPool, TrimGivesAllBackWhenNothingIsUsed)
     feed(0, 9, 1);
 }
 
-/* In pages of each group: what is free, and what the budget still allows, is room. */
+/* Room is counted in pages of each group: free pages, and pages that the budget still allows. */
 TEST_F(KvPool, SaysWhatItHasRoomFor)
 {
     const auto has_room = [&](const std::vector<uint64_t> &positions) {
@@ -449,7 +449,7 @@ TEST_F(KvPool, SaysWhatItHasRoomFor)
     drop(a);
     EXPECT_TRUE(has_room({10 * PAGE})) << "free pages that are cached are room, too";
 
-    /* A group whose pages are few, beside one that keeps all. */
+    /* A group that needs few pages beside one that keeps all positions. */
     reopen({{page_bytes, 0}, {page_bytes, WINDOW}}, 30 * page_bytes);
     const uint64_t kept = xm_kv_pool_pages_for(pool, 1, 1000);
     ASSERT_LT(kept, 10u);
@@ -457,7 +457,7 @@ TEST_F(KvPool, SaysWhatItHasRoomFor)
     EXPECT_FALSE(has_room({(31 - kept) * PAGE}));
 }
 
-/* Eight slabs reach any budget; all but the last two are as large as those before them together. */
+/* Eight slabs suffice for any budget: each but the last two at most doubles the number of pages. */
 TEST_F(KvPool, SlabsReachTheBudget)
 {
     for (uint64_t pages : {3u, 64u, 65u, 1000u, 100000u}) {
@@ -480,7 +480,7 @@ TEST_F(KvPool, SlabsReachTheBudget)
     }
 }
 
-/* However many sequences come one after the other, each of them announced. */
+/* The budget can be filled by sequences that come one after the other, each of them announced. */
 TEST_F(KvPool, AnnouncedSequencesReachTheBudget)
 {
     const uint64_t budget = 1 << 16;
@@ -498,7 +498,8 @@ TEST_F(KvPool, AnnouncedSequencesReachTheBudget)
     EXPECT_GT(xm_kv_pool_bytes(pool), budget - budget / 16) << why.text;
 }
 
-/* Layers with a window and layers without: neither takes what the other needs. */
+/* Layers with and without window share the budget: neither group takes pages that the other
+ * needs. */
 TEST_F(KvPool, GroupsShareTheBudgetAsTheyUseIt)
 {
     const uint64_t budget = 1 << 20;
@@ -533,7 +534,7 @@ TEST_F(KvPool, RefusesWhatNoPageNumberCanSay)
     EXPECT_EQ(xm_kv_pool_create(&desc, &other, nullptr), XM_NO_MEMORY);
 }
 
-/* What happens to sequences is what happens to lists of tokens. */
+/* Compares random operations on sequences with the same operations on lists of tokens. */
 TEST_F(KvPool, FollowsAModelThroughRandomSteps)
 {
     const uint64_t budget = 40 * PAGE * 16;
@@ -569,7 +570,7 @@ TEST_F(KvPool, FollowsAModelThroughRandomSteps)
                 all[i].tokens.resize(all[i].tokens.size() - n);
                 xm_kv_sequence_cancel(all[i].s);
             } else if (s == XM_OK) {
-                /* mostly what others have at that position, too */
+                /* mostly the value that others have at this position */
                 const auto at = (int32_t)all[i].tokens.size();
                 write(all[i], n, upto(4) ? at : at + 100 * (int32_t)upto(3));
                 xm_kv_sequence_commit(all[i].s, all[i].tokens.data() + at);
@@ -585,8 +586,8 @@ TEST_F(KvPool, FollowsAModelThroughRandomSteps)
     EXPECT_GT(matched, 10);
 }
 
-/* Each allocation and each call of the engine fails once: nothing is lost or leaked, and the same
- * step succeeds afterwards. */
+/* Each allocation and each engine call fails once: nothing is lost or leaked, and the same
+ * operation then succeeds. */
 TEST_F(KvPool, EveryFailureLeavesItUsable)
 {
     for (int kind = 0; kind < 2; kind++) {
@@ -619,7 +620,7 @@ TEST_F(KvPool, EveryFailureLeavesItUsable)
     }
 }
 
-/* ---- what attention reads ------------------------------------------------------------------ */
+/* ---- the tables that attention reads ------------------------------------------------------- */
 
 struct tables {
     xm_kv_tables *t = nullptr;
@@ -680,7 +681,7 @@ TEST_F(KvPool, TablesSayWhereEachPositionIs)
     }
 }
 
-/* ---- as bytes ---- */
+/* ---- saved sequences ---- */
 
 xm_status
 append(void *ctx, const void *bytes, uint64_t n, xm_error *)
@@ -693,11 +694,12 @@ append(void *ctx, const void *bytes, uint64_t n, xm_error *)
 class KvFile : public KvPool
 {
   protected:
-    /* The bytes of a text of n positions, in a pool that is gone. */
+    /* Saves a text of n positions as bytes, and destroys its pool. */
     void write_bytes(uint64_t n)
     {
         add();
-        for (uint64_t i = 0; i < n; i += 3) /* slabs and pages come bit by bit */
+        /* in small runs, so that slabs and pages come one by one */
+        for (uint64_t i = 0; i < n; i += 3)
             feed(0, std::min<uint64_t>(3, n - i), (int32_t)(10 + i));
         text = all[0].tokens;
         bytes.clear();
@@ -719,7 +721,7 @@ class KvFile : public KvPool
 
     std::vector<int32_t> text;
     std::vector<uint8_t> bytes;
-    uint64_t least = 0; /* positions that can be read */
+    uint64_t least = 0; /* fewest positions that can be read */
 };
 
 TEST_F(KvFile, HasWhatANextTokenSees)
@@ -732,14 +734,14 @@ TEST_F(KvFile, HasWhatANextTokenSees)
         ASSERT_EQ(all[0].tokens.size(), n / PAGE * PAGE);
         check(all[0]);
         check_pages(1 << 20);
-        feed(0, 7, 500); /* and it goes on */
+        feed(0, 7, 500); /* the sequence continues after reading */
         reopen(three_layers, 1 << 20);
     }
 }
 
 TEST_F(KvFile, ServesBeginningsWhereWindowsHaveTheirPages)
 {
-    write_bytes(30); /* the window and a chunk: pages 4 to 6 of the whole ones */
+    write_bytes(30); /* the window and a chunk: pages 4 to 6 are saved */
     EXPECT_EQ(least, 24u);
     for (uint64_t n = 4; n <= 28; n += PAGE) {
         add();
@@ -751,7 +753,7 @@ TEST_F(KvFile, ServesBeginningsWhereWindowsHaveTheirPages)
     }
 }
 
-/* `least` is exact, for windows that end within a page and at its ends. */
+/* `least` is exact for windows that end within a page and at its boundaries. */
 TEST_F(KvFile, KnowsTheFewestPositionsThatItServes)
 {
     for (uint64_t window = 1; window <= 2 * PAGE + 1; window++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pool of pages in several threads: their sequences share beginnings, take over each other's
- * and take pages that others have given back; contents follow their sequence all the same.
+ * One pool of pages in several threads: sequences share beginnings and take pages that others
+ * freed. Contents must follow their sequence.
  */
 #include <random>
 
@@ -18,7 +18,7 @@ namespace
 enum { PAGE = 4, CHUNK = 8, WINDOW = 6, BUDGET = 2048 };
 enum { THREADS = 4, STEPS = 10000, VALUES = 3, LONGEST = 60 };
 
-/* Layer 0 keeps all positions, 1 has a window. */
+/* Layer 0 keeps all positions, layer 1 has a window. */
 const std::vector<xm_kv_need> two_layers = {{PAGE * 4, 0}, {PAGE * 8, WINDOW}};
 
 struct context {
@@ -26,7 +26,8 @@ struct context {
     std::vector<int32_t> tokens;
 };
 
-/* The pool calls its engine with its lock held: the fake one is used by one thread at a time. */
+/* The pool calls its engine only while it holds its lock, so that one fake engine serves all
+ * threads. */
 class KvThreads : public ::testing::Test
 {
   protected:
@@ -53,7 +54,7 @@ class KvThreads : public ::testing::Test
     xm_error err = {};
 };
 
-/* What one thread does to its own contexts. */
+/* Random operations of one thread on its own sequences. */
 class User
 {
   public:
@@ -87,14 +88,15 @@ class User
         if (all.size() > 6 || all[i].tokens.size() > LONGEST)
             end(i);
     }
-    uint64_t found = 0, full = 0; /* tokens taken over; runs that had no room */
+    /* found: tokens taken over from others; full: runs without room */
+    uint64_t found = 0, full = 0;
 
   private:
     size_t upto(size_t n)
     {
         return random() % n;
     }
-    /* Few values: beginnings of all threads are alike. */
+    /* Returns few different values, so that beginnings are equal across threads. */
     std::vector<int32_t> some(size_t n)
     {
         std::vector<int32_t> list(n);
@@ -131,7 +133,7 @@ class User
         c.tokens.resize(xm_kv_sequence_past(c.s));
         check(c);
     }
-    /* A run: what kernels do stands between reserve and commit; some are cancelled. */
+    /* Runs tokens: writes between reserve and commit, as kernels do. Some runs are cancelled. */
     void feed(context &c)
     {
         const auto next = some(1 + upto(CHUNK));
@@ -184,7 +186,7 @@ class User
     std::mt19937 random;
     std::vector<context> all;
     xm_error err = {};
-    int32_t nowhere = -1; /* what a position without a page holds */
+    int32_t nowhere = -1; /* where a position without a page is read from */
 };
 
 TEST_F(KvThreads, ContentsFollowTheirSequences)
@@ -207,7 +209,7 @@ TEST_F(KvThreads, ContentsFollowTheirSequences)
     }
 }
 
-/* The logits of a prompt and of a token behind it, in a batch of two. */
+/* Returns the logits of a prompt and of a token after it, in a batch of two. */
 std::vector<float>
 run_batch(xm_program *p, uint32_t seed)
 {

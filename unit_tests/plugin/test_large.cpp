@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Offsets are 64-bit all the way: weights that lie behind 4 GiB of a sparse file, at an odd place.
+ * Offsets are 64-bit everywhere: weights beyond 4 GiB in a sparse file, at an odd offset.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ class Large : public OpenClTest
         unlink(xml.c_str());
         unlink(bin.c_str());
     }
-    /* False when the file system has no sparse files of this size. */
+    /* Returns false if the file system has no sparse files of this size. */
     bool write(const std::vector<float> &w)
     {
         std::ofstream(xml) << model_text();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small graphs as programs on OpenCL: the same results as the reference, for every
- * family of operations, in f32 and f16.
+ * Small graphs as programs on OpenCL: they give the reference's results for every family of ops,
+ * in f32 and f16.
  */
 #include "unit_tests/plugin/plugin_test.h"
 
@@ -442,7 +442,8 @@ INSTANTIATE_TEST_SUITE_P(Cases, Lower, ::testing::ValuesIn(cases),
 class SharedBytes : public OpenClTest
 {
   protected:
-    /* y0 and y1 of x by two weights of which `change` has made the second's bytes the first's */
+    /* Returns y0 and y1 of x, by two weights of these formats; the second reads the first one's
+     * bytes. */
     static Graph two(const std::string &first, const std::string &second)
     {
         Graph g = parse("%0 = parameter f32[N,64] name=\"x\"\n%1 = weight " + first +
@@ -464,7 +465,7 @@ class SharedBytes : public OpenClTest
     }
 };
 
-/* The same bytes in another format are another weight. */
+/* Equal bytes in another format are another weight. */
 TEST_F(SharedBytes, AreReadInTheFormatOfEach)
 {
     const std::string u8 = "f32[16,64] u8 group=16 scale=f16 zp=u8 @7";
@@ -490,8 +491,8 @@ TEST_F(SharedBytes, AreReadInTheFormatOfEach)
     EXPECT_EQ(p->n_weights, 1u) << "one weight is on the device once";
 }
 
-/* Half of the experts stay on the host, by layers: what one layer has there the other, which
- * reads the same bytes, has on the device. */
+/* Half of the experts stay on the host, chosen by layer. Experts that one layer keeps on the host
+ * are on the device for the other, though both read the same bytes. */
 TEST_F(SharedBytes, AreInThePlaceOfEach)
 {
     const char *const text = R"(

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Scratch does not grow with the context: equal for prompts, and for single tokens at most
- * what the partitions of attention need. The whole chain under failing allocations, on the
- * OpenCL engine.
+ * Scratch does not grow with the context: it is equal for prompts, and for single tokens it grows
+ * at most by what attention's partitions need. Each allocation of the whole chain fails once, on
+ * the OpenCL engine.
  */
 #include <chrono>
 #include <fstream>
@@ -56,10 +56,10 @@ TEST_F(MemoryTest, PromptsTakeTheSameScratchAtAnyPosition)
     struct xm_request_stats late = text.stats();
     EXPECT_GT(early.scratch_bytes, 0u);
     EXPECT_EQ(late.scratch_bytes, early.scratch_bytes);
-    EXPECT_GT(late.kv_bytes, early.kv_bytes); /* only that grows */
+    EXPECT_GT(late.kv_bytes, early.kv_bytes); /* only the cache grows */
 }
 
-/* XM_UBATCH counts the tokens of all sequences. */
+/* XM_UBATCH bounds the tokens of all sequences together. */
 TEST_F(MemoryTest, SeveralSequencesTakeTheScratchOfOne)
 {
     Program p = must_compile(engine, parse(small_model()), {{"XM_UBATCH", "16"}});
@@ -75,7 +75,7 @@ TEST_F(MemoryTest, SeveralSequencesTakeTheScratchOfOne)
     EXPECT_LE(four.scratch_bytes, one.scratch_bytes);
 }
 
-/* Bytes of the mapping that has `address` which this process has met: Rss of smaps. */
+/* Returns the resident bytes (Rss of smaps) of the mapping that contains `address`. */
 uint64_t
 bytes_met(const void *address)
 {
@@ -92,7 +92,8 @@ bytes_met(const void *address)
     return 0;
 }
 
-/* Without a run; and a program may go before they have come. */
+/* Weights are read from the file in the background, without a run. A program may be freed before
+ * they are read. */
 TEST_F(MemoryTest, WeightsInTheFileComeByThemselves)
 {
     Program p = must_compile(engine, read(), {});
@@ -112,7 +113,7 @@ TEST_F(MemoryTest, WeightsInTheFileComeByThemselves)
         must_compile(engine, read(), {});
 }
 
-/* Of a split model only parts of the weights are read. */
+/* A split model reads only parts of its weights, which are not prefetched either. */
 TEST_F(MemoryTest, WeightsThatAreCopiedOrInPartsDoNotCome)
 {
     xm_config config;
@@ -133,8 +134,8 @@ TEST_F(MemoryTest, WeightsThatAreCopiedOrInPartsDoNotCome)
     EXPECT_EQ(pages, nullptr);
 }
 
-/* Partial results of a chunk: 64 partitions, 4 tokens, 2 heads, the sum of 16 values, the
- * weights' sum and the largest score, in f32. */
+/* Partial results of a chunk: 64 partitions, 4 tokens, 2 heads; for each a sum of 16 values, the
+ * sum of the weights and the largest score, in f32. */
 enum { PARTIAL_BYTES = 64 * 4 * 2 * (16 + 2) * 4 };
 
 TEST_F(MemoryTest, DecodeTakesAtMostWhatThePartitionsNeed)
@@ -148,7 +149,7 @@ TEST_F(MemoryTest, DecodeTakesAtMostWhatThePartitionsNeed)
     EXPECT_LE(late.scratch_bytes, early.scratch_bytes + PARTIAL_BYTES);
 }
 
-/* Read, compile, request, one run: "" when all of it worked, else the sentence. */
+/* Reads, compiles, makes a request and runs it once. Returns the error text; "" after a success. */
 std::string
 whole_chain(xm_engine *engine)
 {
@@ -181,7 +182,8 @@ whole_chain(xm_engine *engine)
     return err.text;
 }
 
-/* Small allocations are many and alike: beyond the first ones a growing stride. */
+/* Small allocations are many and alike: after the first ones the test skips more and more of
+ * them. */
 TEST_F(MemoryTest, EveryAllocationMayFail)
 {
     ASSERT_EQ(whole_chain(engine), "");

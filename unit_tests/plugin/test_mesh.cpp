@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Meshes: their names, a model on two and more ranks against one, ranks that fail.
+// Meshes: their names, a model on several ranks compared with one, ranks that fail.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -15,10 +15,10 @@
 namespace
 {
 
-// ---- a plugin whose ranks can be told to fail ------------------------------------------------
+// ---- a plugin whose ranks fail on demand ------------------------------------------------------
 
-// The reference, in whose requests run number `fails_at` fails; 0: none does. Where `spoils` is
-// set, its part of the last weight is that of rank 0.
+// The reference device, whose run number `fails_at` fails; 0: none. If `spoils` is set, it takes
+// rank 0's part of the last weight instead of its own.
 struct Broken {
     xm_plugin base;
     xm_plugin *inner;
@@ -132,7 +132,7 @@ const char *const feed_forward = R"(
 
 const xm_property tensor = {"MODEL_DISTRIBUTION_POLICY", "TENSOR_PARALLEL"};
 
-// The result of two tokens; empty: it has failed, and *err says why.
+// Runs two tokens. Returns the result; empty after a failure, with *err set.
 std::vector<float>
 infer(xm_infer *r, xm_error *err)
 {
@@ -199,7 +199,7 @@ class Mesh : public testing::Test
     xm_error err = {};
 };
 
-// A network between the ranks (runtime/fake/fake_ranks.h).
+// The fake network between the ranks (runtime/fake/fake_ranks.h).
 xm_fake_network network;
 
 xm_rank_group *
@@ -226,7 +226,7 @@ TEST_F(Mesh, GivesWhatOneDeviceGives)
         << "nothing of it is worth a message";
 }
 
-// Equal bits on every run: sums are added in the order of ranks.
+// Every run gives equal bits, because sums are added in the order of ranks.
 TEST_F(Mesh, GivesTheSameBitsEachTime)
 {
     xm_compiled *c = nullptr;
@@ -240,7 +240,8 @@ TEST_F(Mesh, GivesTheSameBitsEachTime)
     xm_compiled_unref(c);
 }
 
-// Whatever the messages' order and delays are. By layer the ranks pass values on.
+// Order and delay of messages must not matter. With pipeline parallelism the ranks pass values
+// on.
 TEST_F(Mesh, GivesTheSameBitsOverANetworkThatReorders)
 {
     for (const xm_property &property :
@@ -258,7 +259,8 @@ TEST_F(Mesh, GivesTheSameBitsOverANetworkThatReorders)
     }
 }
 
-// All ranks end in time, with the sentence of the one that waited for it; the mesh stays usable.
+// All ranks end in time, with the error of the rank that waited for the message. The mesh stays
+// usable.
 TEST_F(Mesh, AMessageThatIsLostEndsTheRun)
 {
     int lost = 0;
@@ -321,7 +323,7 @@ TEST_F(Mesh, RequestsOfSeveralThreadsDoNotMeet)
     xm_compiled_unref(c);
 }
 
-// Of three ranks one has a cache that may be full; the others do not say.
+// One of three ranks has a cache with limited room; the others do not tell their room.
 TEST_F(Mesh, HasRoomWhereItsRanksHave)
 {
     const uint64_t few = 9, many = 10;
@@ -332,7 +334,7 @@ TEST_F(Mesh, HasRoomWhereItsRanksHave)
     xm_compiled_unref(c);
 }
 
-// A rank that fails before it sends, and one that fails before it receives.
+// A rank that fails before it sends, and a rank that fails before it receives.
 TEST_F(Mesh, ARankThatFailsEndsTheRunByLayer)
 {
     for (const auto &[devices, why] :
@@ -393,7 +395,8 @@ class Messages : public testing::TestWithParam<bool>
 INSTANTIATE_TEST_SUITE_P(Groups, Messages, testing::Values(false, true),
                          [](const auto &i) { return i.param ? "Fake" : "Shared"; });
 
-// More than may be unread: the sender waits. Each pair has an order of its own.
+// Sends more messages than may be unread, so that the sender must wait. Messages between a pair
+// of ranks keep their order.
 TEST_P(Messages, ArriveInTheOrderOfTheirPair)
 {
     enum { N = 50 * XM_UNREAD_MESSAGES };
@@ -441,7 +444,8 @@ TEST_P(Messages, OfAnotherSizeOrNobodyAreSentences)
     EXPECT_STREQ(err.text, "these ranks cannot pass values on");
 }
 
-// One that is there counts; then the receiver, or a sender without room, learns why there is none.
+// A message sent before its rank left is still received. Then receivers, and senders that wait
+// for room, get the rank's error.
 TEST_P(Messages, ARankThatLeavesEndsWaiting)
 {
     const Group group(3, GetParam());
@@ -473,7 +477,7 @@ TEST_P(Messages, ARankThatLeavesEndsWaiting)
     EXPECT_EQ(n, 8) << "what was unread is gone";
 }
 
-// The others do not wait for it; the next run is as if nothing had been.
+// The other ranks do not wait for the failed one, and the next run works.
 TEST_F(Mesh, ARankThatFailsEndsTheRun)
 {
     xm_compiled *c = nullptr;
@@ -492,8 +496,8 @@ TEST_F(Mesh, ARankThatFailsEndsTheRun)
     xm_compiled_unref(c);
 }
 
-// Two feed-forwards, so two sums. Rank 1's part of the last weight is wrong: the first sum is
-// right.
+// Two feed-forwards give two sums. Rank 1 has a wrong part of the last weight, so that only the
+// second sum is wrong.
 TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
 {
     const std::string twice =
@@ -615,7 +619,7 @@ TEST_F(Mesh, NoMemoryIsASentenceAndLosesNothing)
     }
 }
 
-// Rank 2 cannot be cut behind position 0.
+// Rank 2 cannot be truncated to a position above 0.
 TEST(MeshLevel, IsThatOfTheShortestOrTheBeginning)
 {
     const auto level = [](std::vector<uint64_t> pasts) {
@@ -655,7 +659,7 @@ TEST(MeshNames, AreListsOfDevices)
     EXPECT_EQ(d.share[1], 0.1);
 }
 
-/* Of an MPI job: one name for all, or one for each. */
+/* In an MPI job, a list names one device for all processes, or one for each. */
 TEST(MeshNames, MayStandForAllProcesses)
 {
     xm_mesh_devices d = {};
@@ -672,7 +676,7 @@ TEST(MeshNames, MayStandForAllProcesses)
                            "one for each");
 }
 
-/* What mpirun tells a process; anything else is a process alone. */
+/* mpirun sets the variables; without valid ones the process is alone. */
 TEST(MpiJob, IsFoundInTheEnvironment)
 {
     const char *names[][2] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What graphs tell of their models: sums that can be checked by hand, several kinds of layers, a
- * head that is the embedding table, graphs without any of it.
+ * Facts about models from their graphs: sums checked by hand, several kinds of layers, a head
+ * that shares the embedding table, graphs without these parts.
  */
 #include "plugin/model_facts.h"
 
@@ -121,7 +121,7 @@ weight_of_shape(const Graph &g, uint64_t rows, uint64_t cols, int which)
     return nullptr;
 }
 
-/* Files have the bytes of both once. */
+/* A file has the bytes of a shared table only once. */
 TEST(ModelFacts, AHeadThatIsTheEmbeddingTableIsCountedOnce)
 {
     const uint64_t rows = 64, cols = 32;
@@ -160,7 +160,7 @@ TEST(ModelFacts, NamesFormatsOfBlocks)
     EXPECT_EQ(f.formats[1].bytes, 256u * 2 * 17);
 }
 
-/* They are of the model, not of what the user looks into. */
+/* The facts describe the model, whatever passes the user skips. */
 TEST(ModelFacts, DoNotDependOnSwitches)
 {
     Graph g = read("qwen3moe-tiny/ov/int4_asym_g64");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The family that a graph tells: of the test models, and of their graphs with one layer changed.
+ * The model family that is recognized from a graph: of the test models, and of their graphs with
+ * one layer changed.
  */
 #include "plugin/model_family.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options that a model's file wants (rt_info/runtime_options): below what the user says, above what
- * rules give; on a chip whose rule makes caches of i8.
+ * Options that a model's file sets (rt_info/runtime_options): they rank below the user's and
+ * above those of device rules. Tested for a chip whose rule sets caches of i8.
  */
 #include "plugin/gpu/planner.h"
 #include "plugin/readers/openvino_ir.h"
@@ -12,7 +12,7 @@ namespace
 
 using Options = std::vector<std::pair<const char *, const char *>>;
 
-/* Its options in place of those in the file. */
+/* Compiles with these options instead of those in the model's file. */
 Program
 compile_with(const Options &of_model, const Options &of_user)
 {
@@ -58,7 +58,7 @@ TEST(ModelOptions, AreBelowTheUsersAndAboveTheRules)
     }
 }
 
-/* Less than the user's word, and than accuracy. */
+/* The file's value ranks below the user's, and below the accuracy hint. */
 TEST(ModelOptions, SayWhetherPromptsAreQuantised)
 {
     const Options file = {{"DYNAMIC_QUANTIZATION_GROUP_SIZE", "128"}};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole language model: cut prompts, padding, beams, states on the host.
+ * A whole language model: prompts in chunks, padding, beams, states on the host.
  */
 #include <algorithm>
 
@@ -101,7 +101,8 @@ TEST_F(ModelTest, StatesOnTheHostGiveTheSame)
         expect_logits(logits(host.get(), s), logits(device.get(), s));
         EXPECT_EQ(xm_request_past(host.get()), xm_request_past(device.get()));
     }
-    xm_request_truncate(host.get(), 2); /* cannot be cut: forgets all */
+    /* states on the host cannot be truncated: all are emptied */
+    xm_request_truncate(host.get(), 2);
     EXPECT_EQ(xm_request_past(host.get()), 0u);
     xm_request_reset(device.get());
     expect_logits(logits(host.get(), {{{3, 4}}}), logits(device.get(), {{{3, 4}}}));
@@ -118,7 +119,7 @@ stop_behind(xm_request *r, uint32_t step, const xm_operand *operands, void *ctx,
     return XM_OK;
 }
 
-/* They cannot be cut back, and half of a run may stand in them. */
+/* States on the host cannot be truncated, and a failed run may have changed some of them. */
 TEST_F(ModelTest, AFailedRunEmptiesStatesOnTheHost)
 {
     setenv("XM_SKIP", "SDPAToPagedAttention", 1);
@@ -150,7 +151,7 @@ TEST_F(ModelTest, SampledLogitsAreThoseRows)
     OneText text(p.get());
     expect_row(text.feed(ids), 0, 0, logits(all.get(), {{ids}}), 0, 6);
     expect_row(text.feed({5}), 0, 0, logits(all.get(), {{{5}}}), 0, 0);
-    /* a request runs such a program whole, and is told the rows */
+    /* a request runs the whole prompt and gets the indices of the wanted rows */
     Request r = make_request(p.get());
     auto in = inputs_of(whole(), {{ids}});
     in.push_back(int_tensor(XM_I64, {2}, {6, 2}));

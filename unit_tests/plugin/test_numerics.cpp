@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * XM_NUMERICS=bf16 on whole models, of both formats: what is rounded, that devices agree, and that
- * nothing changes where nobody asks. And that long prompts are as exact as short ones.
+ * XM_NUMERICS=bf16 on whole models of both file formats: what is rounded, that devices agree, and
+ * that nothing changes without it. And that long prompts are as exact as short ones.
  */
 #include <algorithm>
 #include <cstdlib>
@@ -31,7 +31,7 @@ count_step(const xm_step_fact *step, void *ctx)
     o->on_host += step->on_host;
 }
 
-/* Logits of all tokens. */
+/* Runs a prompt and returns the logits of all tokens. */
 Outcome
 run(const std::string &path, const char *device,
     const std::vector<xm_property> &properties, const std::vector<int32_t> &ids)
@@ -63,7 +63,7 @@ run(const std::string &path, const char *device,
     return out;
 }
 
-/* Of a few tokens, in f32 but for what is asked; numerics NULL: not asked. */
+/* Runs a few tokens in f32. `numerics` sets XM_NUMERICS; NULL: not set. */
 Outcome
 outcome(const std::string &path, const char *device, const char *numerics)
 {
@@ -99,7 +99,7 @@ class Numerics : public testing::Test
     {
         std::filesystem::remove_all(folder);
     }
-    /* A model with random weights. */
+    /* Writes a model with random weights and returns its path. */
     std::string gguf(const char *preset, const char *weights = "q8_0")
     {
         const std::string path =
@@ -114,8 +114,9 @@ class Numerics : public testing::Test
         EXPECT_XM_OK(xm_synthetic_write(&m, path.c_str(), nullptr, nullptr, &err));
         return path;
     }
-    /* That many places, and the device rounds them as the reference does: one number that is
-     * rounded the other way is more than that. Only rows of tables take launches of their own. */
+    /* Fails unless `places` places are rounded and the device rounds as the reference: one
+     * element rounded otherwise exceeds the tolerance. Only roundings of table rows are kernels
+     * of their own. */
     static void check(const std::string &path, uint32_t places)
     {
         SCOPED_TRACE(path);
@@ -157,8 +158,8 @@ TEST_F(Numerics, ModelsWithoutSuchPlacesStayAsTheyAre)
     EXPECT_EQ(bf16.logits, plain.logits);
 }
 
-/* The median of the rows' errors. Where two experts score almost equally, a rounding sends a token
- * to another expert, and its row alone has more error than all others. */
+/* Returns the median of the rows' errors. If two experts score almost equally, rounding may send
+ * a token to the other one, and this row alone has a larger error than all others. */
 double
 median_error(const Logits &got, const Logits &want, size_t vocabulary)
 {
@@ -174,7 +175,7 @@ median_error(const Logits &got, const Logits &want, size_t vocabulary)
     return errors[errors.size() / 2];
 }
 
-/* From 128 tokens on other kernels multiply: they may not round what the others do not. */
+/* From 128 tokens on, other kernels multiply: they must not round more than the others do. */
 TEST_F(Numerics, LongPromptsAreAsExactAsShortOnes)
 {
     std::vector<int32_t> ids;

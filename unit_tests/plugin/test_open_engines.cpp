@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which engines a plugin shares, opens anew, and lets go.
+ * Which engines a plugin shares, opens again, and releases.
  */
 #include "plugin/gpu/open_engines.h"
 
@@ -50,7 +50,7 @@ class OpenEngines : public testing::Test
         return e;
     }
 
-    /* What a user of the engine holds. */
+    /* Allocates memory of the engine, as a user of it would. */
     xm_buffer *take_memory(xm_engine *e)
     {
         xm_buffer *b = nullptr;
@@ -66,7 +66,7 @@ class OpenEngines : public testing::Test
         EXPECT_EQ(xm_buffer_create(e, XM_USE_DEVICE, 64, &b, &why), XM_LOST);
     }
 
-    /* Of the engines that are in the list. */
+    /* Returns the bytes in use by the listed engines of a device. */
     uint64_t bytes(uint32_t index)
     {
         uint64_t sum = 0;
@@ -94,12 +94,12 @@ TEST_F(OpenEngines, AreSharedByThoseWhoAskForTheSame)
     for (xm_engine *e : {a, b, other_device, other_options})
         xm_engine_unref(e);
     config.profiling = !config.profiling;
-    b = get(0); /* kept for those who come later */
+    b = get(0); /* kept for later users */
     EXPECT_EQ(opened, 3);
     xm_engine_unref(b);
 }
 
-/* And freed by their last user, which a sanitizer sees. */
+/* A lost engine is freed by its last user, which a leak sanitizer checks. */
 TEST_F(OpenEngines, AreLetGoOnceTheirDeviceIsLost)
 {
     xm_engine *elsewhere = get(1);
@@ -115,12 +115,12 @@ TEST_F(OpenEngines, AreLetGoOnceTheirDeviceIsLost)
         EXPECT_NE(anew, e);
         EXPECT_FALSE(xm_engine_is_lost(anew));
         xm_engine_unref(e);
-        xm_buffer_unref(held); /* the last user */
+        xm_buffer_unref(held); /* the last user of the lost engine */
         lose(anew);
-        xm_engine_unref(anew); /* the next round's get frees it */
+        xm_engine_unref(anew); /* freed by the next round's get */
         opened--;
     }
-    EXPECT_EQ(bytes(1), some_bytes); /* the other device's stays */
+    EXPECT_EQ(bytes(1), some_bytes); /* the other device keeps its memory */
     xm_buffer_unref(there);
     xm_engine_unref(elsewhere);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far a prompt's steps run ahead of the device, who is told of its tokens, and what a cancel
- * leaves of it. On the fake engine, where each launch says how often the queue kept pace before.
+ * How far the enqueued steps of a prompt run ahead of the device, the progress reports, and what
+ * a cancel leaves. On the fake engine, where each launch records how often the queue had waited
+ * before it.
  */
 #include "runtime/fake/fake.h"
 #include "unit_tests/plugin/language_model.h"
@@ -11,7 +12,7 @@ namespace
 
 enum { PROMPT = 40, CHUNK = 16, PACE = 8 };
 
-/* With a product behind each other product: many steps, which nothing fuses. */
+/* Returns a model with a chain of 40 products: many steps that no pass fuses. */
 std::string
 long_model()
 {
@@ -57,7 +58,7 @@ class Pace : public testing::Test
         xm_fake_clear_launches(engine);
         return infer(request->get(), in, out, &err);
     }
-    /* By how many steps two launches are apart between which the queue did not keep pace. */
+    /* Returns the largest number of steps that were enqueued between two waits of the queue. */
     uint32_t most_ahead()
     {
         size_t n = 0;
@@ -75,7 +76,7 @@ class Pace : public testing::Test
     std::unique_ptr<Program> program;
     std::unique_ptr<Request> request;
     std::vector<Told> told;
-    size_t cancel_at = SIZE_MAX; /* calls of note */
+    size_t cancel_at = SIZE_MAX; /* the report at which the run is cancelled */
     xm_error err = {};
 
     static void note(void *ctx, uint64_t done, uint64_t all)
@@ -92,7 +93,8 @@ TEST_F(Pace, IsKeptInPromptsAlone)
     ASSERT_XM_OK(run(PROMPT));
     EXPECT_LT(most_ahead(), (uint32_t)PACE);
     ASSERT_XM_OK(run(1));
-    EXPECT_GE(most_ahead(), 4u * PACE); /* a token is enqueued whole */
+    /* the steps of one token are enqueued without waits */
+    EXPECT_GE(most_ahead(), 4u * PACE);
 }
 
 TEST_F(Pace, TokensOfAPromptAreToldAsTheyAreDone)
@@ -101,7 +103,7 @@ TEST_F(Pace, TokensOfAPromptAreToldAsTheyAreDone)
     ASSERT_XM_OK(run(PROMPT));
     ASSERT_GT(told.size(), (size_t)PROMPT / CHUNK);
     uint64_t last = 0;
-    bool within = false; /* a chunk, too */
+    bool within = false; /* a report came within a chunk, too */
     for (const Told &t : told) {
         EXPECT_EQ(t.all, (uint64_t)PROMPT);
         EXPECT_GE(t.done, last);
@@ -116,7 +118,7 @@ TEST_F(Pace, TokensOfAPromptAreToldAsTheyAreDone)
     EXPECT_EQ(told.size(), n) << "a token is no prompt";
 }
 
-/* In the middle of the second chunk: no step is enqueued any more, and what was held is held. */
+/* Cancels in the second chunk: no further step is enqueued, and the request keeps its past. */
 TEST_F(Pace, ACancelIsSeenWhereThePaceIsKept)
 {
     ASSERT_XM_OK(run(3));

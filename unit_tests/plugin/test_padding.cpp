@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Batches whose rows begin with padding: each row's logits are those of its text alone, padding
- * costs neither work nor pages, and its results are zeros.
+ * Batches whose rows begin with padding: each row has the logits of its text alone; padding costs
+ * neither work nor pages, and its results are zeros.
  */
 #include <random>
 
@@ -75,7 +75,7 @@ class Padding : public OpenClTest
     {
         return program->get()->kv_pool;
     }
-    /* Rows of random ids, as long as the longest; their padding comes first. */
+    /* Returns rows of `tokens` ids: padding, then fresh[b] random ids. */
     std::vector<std::vector<int64_t>> next_ids(const std::vector<int64_t> &fresh,
                                                int64_t tokens)
     {
@@ -94,7 +94,8 @@ class Padding : public OpenClTest
             list.push_back(b.padding);
         return list;
     }
-    /* The rows' texts behind a run of `tokens`, of which the last fresh[b] are row b's. */
+    /* Appends a run's ids to the rows' texts; the last fresh[b] of them belong to the text, the
+     * others are padding. */
     void extend(const std::vector<std::vector<int64_t>> &ids,
                 const std::vector<int64_t> &fresh)
     {
@@ -117,7 +118,7 @@ class Padding : public OpenClTest
         for (int64_t i = 0; i < fresh; i++)
             expect_row(got, (int64_t)b, tokens - fresh + i, want, 0, before + i, 1e-5f);
     }
-    /* A run whose row b has fresh[b] tokens and padding before them. */
+    /* Runs rows of padding and fresh[b] tokens, and checks their logits. */
     void must_run(const std::vector<int64_t> &fresh, int64_t tokens,
                   const std::vector<int64_t> &beams = {})
     {
@@ -162,7 +163,7 @@ TEST_F(Padding, RowsAreThoseOfTheirTextsAlone)
     must_run({30, 30, 30}, 30);
 }
 
-/* In chunks, whose borders lie anywhere in the rows. */
+/* In chunks, whose boundaries lie anywhere in the rows. */
 TEST_F(Padding, LongRowsGoInSteps)
 {
     rows.resize(4);
@@ -174,7 +175,7 @@ TEST_F(Padding, LongRowsGoInSteps)
     must_run({1}, 1);
 }
 
-/* A row may be all padding, and begin later. */
+/* A row may be only padding at first, and begin in a later run. */
 TEST_F(Padding, RowsMayBeginLater)
 {
     rows.resize(3);
@@ -209,7 +210,7 @@ TEST_F(Padding, CostsNeitherWorkNorPages)
     EXPECT_EQ(before.multiply_adds - after.multiply_adds, of_15);
 }
 
-/* Decoding reads no mask, and waits once. */
+/* Decoding does not read the mask, and waits once. */
 TEST_F(Padding, DecodingRunsAsWithoutPadding)
 {
     struct xm_request_stats stats;
@@ -234,7 +235,7 @@ struct told {
     uint64_t done, all;
 };
 
-/* Those that are no padding. */
+/* The progress counts tokens without padding. */
 TEST_F(Padding, TokensAreToldAsTheyAreDone)
 {
     std::vector<told> list;
@@ -286,13 +287,13 @@ TEST_F(Padding, TruncatedRowsGoOn)
     }
 }
 
-/* Holes, padding on the right and what is hidden later on the left go through attention, behind
- * what padding has left out. */
+/* Masks with holes, padding on the right, or later changes on the left are read by attention;
+ * padding before them is still left out. */
 TEST_F(Padding, OtherMasksAreRead)
 {
     Graph g = parse(two_layers());
     for (const std::vector<int64_t> &hidden :
-         {std::vector<int64_t>{5, 15}, {13}, {4}, {7, 8}}) { /* of both rows */
+         {std::vector<int64_t>{5, 15}, {13}, {4}, {7, 8}}) { /* hidden in both rows */
         forget();
         std::unique_ptr<xm_state_store, decltype(&xm_state_store_destroy)> states(
             xm_state_store_create(), xm_state_store_destroy);
@@ -319,7 +320,7 @@ TEST_F(Padding, OtherMasksAreRead)
     }
 }
 
-/* Where the first run's mask is of another kind, padding is stored as any position. */
+/* If the mask of the first run is not left padding, all positions are stored. */
 TEST_F(Padding, AFirstRunWithHolesIsDense)
 {
     Graph g = parse(two_layers());
@@ -393,7 +394,7 @@ TEST_F(Padding, CancelledRunsLeaveTheRowsAsTheyWere)
     }
 }
 
-/* Each allocation fails once: the rows have not changed, and the same run succeeds afterwards. */
+/* Each allocation fails once: the rows stay as they were, and the same run then succeeds. */
 TEST_F(Padding, EveryFailureLeavesTheRowsAsTheyWere)
 {
     rows.resize(2);
@@ -411,7 +412,8 @@ TEST_F(Padding, EveryFailureLeavesTheRowsAsTheyWere)
             const xm_status s = infer(r->get(), in, out, &why);
             failed = xm_fail_allocation_seen();
             xm_fail_allocation(0);
-            if (xm_request_past(r->get()) != 3) /* it ran; the test's copy has failed */
+            /* the run succeeded and the test's copy failed */
+            if (xm_request_past(r->get()) != 3)
                 xm_request_truncate(r->get(), 3);
             ASSERT_EQ(xm_request_past(r->get()), 3u) << n;
             if (s == XM_OK)
@@ -423,7 +425,7 @@ TEST_F(Padding, EveryFailureLeavesTheRowsAsTheyWere)
     must_run({4, 9}, 9);
 }
 
-/* Rows come, are cut, put in another order and forgotten, with padding of any length. */
+/* Rows are added, truncated, reordered and forgotten, with padding of any length. */
 TEST_F(Padding, FollowsRowsThroughRandomRuns)
 {
     const char *all = getenv("XM_TEST_ALL");
@@ -456,7 +458,8 @@ TEST_F(Padding, FollowsRowsThroughRandomRuns)
     }
 }
 
-/* What follows from the number of rows, a result that has none, a layer without the mask. */
+/* Padding is computed like other tokens if a result depends on the number of rows or has no rows,
+ * or if a layer has no mask. */
 TEST_F(Padding, IsComputedWhereRowsCannotBeMixed)
 {
     const std::string models[] = {two_layers("_"), two_layers("%1", R"(
@@ -490,7 +493,7 @@ TEST_F(Padding, IsComputedWhereRowsCannotBeMixed)
     expect_rows(got[1].get(), want[1].get(), 1e-5f, "seen");
 }
 
-/* Exported models: position ids, experts, windows. */
+/* Exported models: with position ids, experts and windows. */
 TEST_F(Padding, ModelsFromFilesToo)
 {
     const std::vector<std::string> models = {"qwen3moe-tiny/ov/int4_asym_g64",

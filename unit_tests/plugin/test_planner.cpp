@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the planner says is what a run takes; scratch is one buffer however many layers there
- * are; what does not fit is said, or goes to the host, before anything is allocated.
+ * The planner predicts exactly the memory of a run. Scratch is one buffer for any number of
+ * layers. What does not fit is reported, or stays on the host, before memory is allocated.
  */
 #include <cinttypes>
 #include <fstream>
@@ -36,7 +36,7 @@ read(const std::string &path)
     return Graph(g, xm_graph_destroy);
 }
 
-/* A synthetic model's graph; its file has holes instead of weights. */
+/* Writes a synthetic model whose weight file is sparse, and returns the path of its graph. */
 std::string
 write_blank(const xm_synthetic &m)
 {
@@ -88,7 +88,7 @@ count(xm_program *p, uint64_t context, uint64_t requests = 1)
     return need;
 }
 
-/* A GPU with memory of its own and the driver's usual largest allocation. */
+/* Returns a GPU with memory of its own and a driver that allocates at most 4 GiB at once. */
 xm_device_info
 gpu(uint64_t memory)
 {
@@ -108,16 +108,17 @@ gpu(uint64_t memory)
 /* ---- the prediction --------------------------------------------------------------- */
 
 struct Wish {
-    std::string model; /* a trained one; "": the small one, which is quick to compile */
+    std::string model; /* a trained model; "": the small one, which compiles fast */
     Properties properties;
     uint64_t context;
-    bool is_long = false; /* not all of its chunks are run: tables grow in fewer steps */
+    /* The planner counts only some of the chunks: then tables grow in fewer steps. */
+    bool is_long = false;
 };
 
 class Planner : public OpenClTest
 {
   protected:
-    /* An engine of its own: its statistics are of one program. */
+    /* Opens an engine for one program, so that its statistics count only that program. */
     Engine open(const Properties &properties)
     {
         xm_engine *e = nullptr;
@@ -125,7 +126,7 @@ class Planner : public OpenClTest
         EXPECT_XM_OK(xm_engine_create(0, &c, &e, &err));
         return Engine(e, xm_engine_unref);
     }
-    /* Feeds a prompt and a token, as the planner does. */
+    /* Runs a prompt and a token, as the planner assumes. */
     Tensor fill(OneText &text, uint64_t context, int64_t vocabulary = VOCABULARY)
     {
         text.feed(some_ids((int64_t)context - 1, 3, vocabulary));
@@ -147,7 +148,7 @@ TEST_F(Planner, SaysWhatARunTakes)
         {tiny, {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "2"}}, 30},
         {"", {{"XM_UBATCH", "64"}, {"KV_CACHE_PRECISION", "i8"}}, 700},
         {"", {{"INFERENCE_PRECISION_HINT", "f32"}, {"XM_COPY_WEIGHTS", "YES"}}, 40},
-        /* Of more chunks than a plan runs; the last is no whole page behind the others. */
+        /* More chunks than the planner counts; the last does not fill a page. */
         {tiny, {{"XM_UBATCH", "256"}}, 9003, true},
         {windows, {{"XM_UBATCH", "24"}}, 1003, true},
     };
@@ -184,7 +185,7 @@ TEST_F(Planner, SaysWhatARunTakes)
     }
 }
 
-/* The same bytes of scratch and activations serve every run that is not larger. */
+/* The buffers for scratch and activations serve every run that is not larger. */
 TEST_F(Planner, ARunOfAKnownSizeAllocatesNothing)
 {
     Engine e = open({});
@@ -203,7 +204,7 @@ TEST_F(Planner, ARunOfAKnownSizeAllocatesNothing)
     EXPECT_EQ(first.total_now, second.total_now);
 }
 
-/* Kernels read their weights in two places and compute the same. */
+/* Kernels that read experts from two memories give equal bits. */
 TEST_F(Planner, ExpertsOnTheHostChangeNoBit)
 {
     Engine e = open({{"XM_COPY_WEIGHTS", "YES"}});
@@ -237,7 +238,7 @@ TEST_F(Planner, ExpertsOnTheHostChangeNoBit)
 
 /* ---- a model of 30 billion weights -------------------------------------------------- */
 
-/* The memory of this process that shows a file. */
+/* Returns the resident memory of this process that maps a file, in KiB. */
 uint64_t
 resident_kib(const std::string &path)
 {
@@ -254,8 +255,8 @@ resident_kib(const std::string &path)
     return sum;
 }
 
-/* Dimensions of Qwen3-30B-A3B. One buffer of partial results for each layer, as large as
- * tokens x heads x head size x partitions of 256 keys in f32, is 2 GiB a layer at 8K. */
+/* Sizes of Qwen3-30B-A3B. A buffer of partial results for each layer (tokens x heads x head size
+ * x partitions of 256 keys, in f32) would be 2 GiB a layer at a context of 8K. */
 TEST(PlannerLarge, ScratchOfALongPromptIsSharedByAllLayers)
 {
     xm_synthetic m;
@@ -267,7 +268,7 @@ TEST(PlannerLarge, ScratchOfALongPromptIsSharedByAllLayers)
         return chunk * m.sizes.heads * m.sizes.head_dim * (context / keys) * 4;
     };
     EXPECT_EQ(m.sizes.layers * one_layer(8192), 96 * GIB);
-    EXPECT_GT(one_layer(32768), 4 * GIB); /* no such buffer can be had at all */
+    EXPECT_GT(one_layer(32768), 4 * GIB); /* more than one allocation can be */
 
     std::string xml = write_blank(m);
     xm_device_info gen = gpu(0), sg = gpu(0), vec = gpu(0);
@@ -292,7 +293,7 @@ TEST(PlannerLarge, ScratchOfALongPromptIsSharedByAllLayers)
     remove_blank(xml);
 }
 
-/* More layers: their weights and their cache, nothing else. */
+/* More layers need only their weights and cache. */
 TEST(PlannerLarge, LayersTakeTurns)
 {
     xm_memory_need need[2];
@@ -320,7 +321,7 @@ TEST(PlannerLarge, LayersTakeTurns)
     EXPECT_EQ(buffers[1] - buffers[0], 4u) << "a slab of four layers";
 }
 
-/* A sentence and no leak, wherever host memory ends. */
+/* Each allocation of host memory fails once: an error text, and no leak. */
 TEST(PlannerLarge, EveryAllocationMayFail)
 {
     const xm_device_info info = gpu(0);
@@ -349,7 +350,7 @@ TEST(PlannerLarge, EveryAllocationMayFail)
     EXPECT_LE(kept, 10) << "a sequence does without what others would find it by";
 }
 
-/* ---- what there is ----------------------------------------------------------------- */
+/* ---- the available room ------------------------------------------------------------- */
 
 TEST(PlannerRoom, FindsTheLargestContextThatFits)
 {
@@ -376,9 +377,9 @@ TEST(PlannerRoom, FindsTheLargestContextThatFits)
     EXPECT_EQ(context, 1000u);
 }
 
-/* ---- weights in the file ------------------------------------------------------------ */
+/* ---- weights read in the file -------------------------------------------------------- */
 
-/* A CPU device, which reads weights where the file is mapped. */
+/* Returns a CPU device, which reads weights in the mapped file. */
 xm_device_info
 cpu()
 {
@@ -398,7 +399,7 @@ class PlannerMapped : public ::testing::Test
         need = count(program.get(), 100);
         dense = need.token_weights - need.token_experts;
     }
-    /* What the weights leave of `host` bytes, with all else that has room in it. */
+    /* Returns a host memory that holds everything else and `host` bytes of the weights. */
     xm_memory_room room(uint64_t host)
     {
         const uint64_t all = need.kinds.total_peak + host;
@@ -411,7 +412,7 @@ class PlannerMapped : public ::testing::Test
 
 TEST_F(PlannerMapped, ATokenReadsItsShareOfTheExperts)
 {
-    /* 4 of 16 experts, and everything else but the embedding table */
+    /* 4 of 16 experts, and all other weights but the embedding table */
     EXPECT_EQ(need.token_experts, need.experts / 4);
     EXPECT_GT(dense, 0u);
     EXPECT_LT(dense, need.mapped_weights - need.experts);
@@ -426,7 +427,8 @@ TEST_F(PlannerMapped, WeightsHaveToFindRoom)
     EXPECT_EQ(xm_planner_excess(&need, &less), 1u);
     EXPECT_EQ(xm_planner_of_device(&need, &less),
               need.kinds.total_peak + need.mapped_weights);
-    less.is_for_mapped = false; /* as when a program is made: the system pages them */
+    /* as when a program is created: the system pages mapped weights */
+    less.is_for_mapped = false;
     EXPECT_EQ(xm_planner_excess(&need, &less), 0u);
 }
 
@@ -451,7 +453,7 @@ TEST_F(PlannerMapped, WhatHasNoRoomComesFromTheDiskForEachToken)
     EXPECT_EQ(xm_planner_token_disk(&need, &unknown), 0u);
 }
 
-/* Unfused experts are a product each, as many as a token has. */
+/* Unfused experts are one product each, and count for the experts that a token has. */
 TEST_F(PlannerMapped, UnfusedExpertsCountAlike)
 {
     setenv("XM_SKIP", "FuseMOE3GemmCompressed", 1);
@@ -466,7 +468,7 @@ TEST_F(PlannerMapped, UnfusedExpertsCountAlike)
 class PlannerFit : public ::testing::Test
 {
   protected:
-    /* Compiles the tiny model (4.3 MiB, experts 3.2) on a device of so much memory. */
+    /* Compiles the tiny model (4.3 MiB, of which experts 3.2) for a device. */
     enum xm_status compile_on(xm_device_info info, const Properties &properties = {})
     {
         xm_engine *e = nullptr;
@@ -538,7 +540,7 @@ TEST_F(PlannerFit, TheUsersShareOfExpertsIsKept)
     EXPECT_EQ(program->expert_cache_bytes, 0u);
 }
 
-/* The scratch and the values of a chunk are buffers of their own. */
+/* The buffers of a chunk's scratch and values must not exceed the device's largest allocation. */
 TEST_F(PlannerFit, AChunkOfLargerBuffersThanTheDeviceAllocatesIsHalved)
 {
     xm_device_info small = gpu(256 * MIB);
@@ -550,7 +552,8 @@ TEST_F(PlannerFit, AChunkOfLargerBuffersThanTheDeviceAllocatesIsHalved)
     EXPECT_EQ(program->config.ubatch, 8192u);
 }
 
-/* Its driver may know of a part of the memory only, and weights are used in the file. */
+/* A CPU's driver may report only a part of the memory, and weights are read in the file: so its
+ * limit is ignored. */
 TEST_F(PlannerFit, ACpuDeviceIsNotJudgedByItsDriver)
 {
     xm_device_info cpu = gpu(MIB);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Plans for a chip that is not here: what is advised has been counted to be enough.
+ * Plans for a chip that is not in this machine: each piece of advice is checked to be enough.
  */
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ class PlannerAdvice : public ::testing::Test
         xm_graph_destroy(g);
         xm_planner_free_plan(&p);
     }
-    /* Nothing of the last plan is left. */
+    /* Starts a new plan for a chip with `room` bytes. */
     void ask(const char *chip, uint64_t room, uint64_t context)
     {
         err = {};
@@ -69,7 +69,7 @@ TEST_F(PlannerAdvice, IsNotGivenWhereAllFits)
     EXPECT_GT(p.need.weights, 0u);
 }
 
-/* Each one alone, in the order of the enum. */
+/* Follows each piece of advice alone, in the order of the enum. */
 TEST_F(PlannerAdvice, IsEnough)
 {
     ASSERT_EQ(plan(), XM_OK) << err.text;
@@ -116,7 +116,8 @@ TEST_F(PlannerAdvice, IsOfTheCacheWhereHalfOfItIsEnough)
         EXPECT_NE(p.advice[i].change, XM_PLAN_KV) << "there is none below u4";
 }
 
-/* Eight bits of a value, and their scales, are more than half of 16; four are below a third. */
+/* 8-bit values and their scales need more than half of 16-bit values; 4-bit ones less than a
+ * third. */
 TEST_F(PlannerAdvice, IsOfFourBitsWhereEightAreTooMany)
 {
     ASSERT_EQ(plan(), XM_OK) << err.text;
@@ -142,7 +143,7 @@ TEST_F(PlannerAdvice, IsOfFourBitsWhereEightAreTooMany)
     EXPECT_EQ(advised(), "") << "--kv alone would not change the keys";
 }
 
-/* Experts in host memory help only where that is another one. */
+/* Offloading experts is advised only if host and device memory are separate. */
 TEST_F(PlannerAdvice, LeavesExpertsOnTheHostOfADiscreteDevice)
 {
     for (const char *chip : {"bmg", "mtl_u"}) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lists of plugins: OpenVINO's form, hostile ones, and what the core makes of them.
+ * Lists of plugins: OpenVINO's file format, invalid files, and the core's use of them.
  */
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -268,7 +268,7 @@ TEST_F(CoreWithList, LoadsWhatItListsWhenItIsUsed)
     EXPECT_NE(log.find("device GONE is left out: "), std::string::npos) << log;
     log.clear();
     EXPECT_EQ(devices(), names);
-    EXPECT_EQ(log, ""); /* said once */
+    EXPECT_EQ(log, ""); /* warned only once */
     xm_log_set_sink(nullptr, nullptr);
     EXPECT_EQ(names.find("GONE"), std::string::npos);
     err = {};

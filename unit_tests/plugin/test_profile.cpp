@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the time of a request's steps went, and what they had to do.
+ * The profile of a request's steps: times, and the amount of work.
  */
 #include <malloc.h>
 
@@ -77,8 +77,8 @@ sum(const std::vector<Row> &rows, uint64_t Row::*what, const std::string &op = "
     return n;
 }
 
-/* By hand: three weights of 32x32, 16x32 and 64x32, and an embedding's rows; two heads of 16 that
- * share a head of the cache. */
+/* Computed by hand: three weights of 32x32, 16x32 and 64x32, and rows of an embedding; two heads
+ * of size 16 that share one head of the cache. */
 const uint64_t per_token = (32 + 16 + 64) * 32, per_key = 2 * (16 + 16);
 
 TEST_F(Profile, TellsWhatEachStepHadToDo)
@@ -89,7 +89,7 @@ TEST_F(Profile, TellsWhatEachStepHadToDo)
     std::vector<Row> list = rows(r.get());
     EXPECT_EQ(sum(list, &Row::multiply_adds), 3 * per_token + (1 + 2 + 3) * per_key);
     EXPECT_EQ(sum(list, &Row::multiply_adds, "attention"), 6 * per_key);
-    /* K and V of 3 positions, read and written; q, k, v and the result. */
+    /* K and V of 3 positions, written and read; q, k, v and the result. */
     EXPECT_EQ(sum(list, &Row::bytes, "attention"),
               2 * 3 * (16 + 16) * 4u + 3 * (32 + 16 + 16 + 32) * 4u);
     /* 3 rows of the table, 3 ids, 3 rows of the result. */
@@ -242,7 +242,7 @@ TEST(ProfileLabels, AreTheStepsThatLaunch)
 
 /* ---- work ---- */
 
-/* A step of the small model with another cost. */
+/* Changes the cost of a step of the small model. */
 class StepWork : public Profile
 {
   protected:

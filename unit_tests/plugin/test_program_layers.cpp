@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a program's layers begin and end, which are alike, and what texts say of their steps, on
- * programs that were compiled for a GPU on an engine that only counts.
+ * Where the layers of a program begin and end, which layers are alike, and the texts that
+ * describe steps. The programs are compiled for a GPU on an engine that only counts.
  */
 #include <algorithm>
 #include <set>
@@ -51,7 +51,7 @@ class Compiled
         }
         return list;
     }
-    /* The first step of an operation. */
+    /* Returns the first step of an op. */
     const xm_step_text &step(const std::string &op) const
     {
         uint32_t i = 0;
@@ -97,7 +97,8 @@ TEST(ProgramLayers, WithAndWithoutAWindowAreTwoKinds)
     EXPECT_EQ(c.kinds(), (Kinds{0, 1, 0, 1}));
 }
 
-/* Norms of both sides are one step, and the only global layer has tables of its own. */
+/* The last layer's final norms are one step, and the only global layer has rotation tables of its
+ * own. */
 TEST(ProgramLayers, TheLastMayHaveStepsThatNoOtherHas)
 {
     Compiled c("gemma4-moe-tiny/ov/int4_asym_g32");
@@ -110,7 +111,7 @@ TEST(ProgramLayers, TheLastMayHaveStepsThatNoOtherHas)
     EXPECT_EQ(std::set<std::string>(last.begin(), last.end()).count("rope_tables"), 1u);
 }
 
-/* What every layer gets of the tokens is made once, in the midst of the first layer. */
+/* Values that all layers compute from the tokens are computed once, within the first layer. */
 TEST(ProgramLayers, WhatLayersShareStandsBefore)
 {
     Compiled c("gemma4-e-tiny/ov/int4_asym_g64");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Replayed runs give the same bytes as runs that are launched anew; a hook keeps a request from
+ * Replayed runs give the same bytes as runs that are launched anew. A hook keeps a request from
  * recording.
  */
 #include "plugin/gpu/batcher.h"
@@ -19,7 +19,7 @@ do_nothing(xm_request *, uint32_t, const xm_operand *, void *, xm_error *)
     return XM_OK;
 }
 
-/* Launches that the plans of a request have recorded. */
+/* Returns the number of launches that the plans of a request have recorded. */
 uint32_t
 recorded(const xm_request *r)
 {
@@ -29,7 +29,7 @@ recorded(const xm_request *r)
     return n;
 }
 
-/* Texts of one program. */
+/* Sequences of one program. */
 class Texts
 {
   public:
@@ -52,7 +52,8 @@ class Texts
     {
         return xm_batcher_request(batcher);
     }
-    /* Feeds `n` tokens to each of the first `texts`; the logits of their last ones. */
+    /* Feeds n tokens to each of the first `texts` sequences; returns the logits of their last
+     * tokens. */
     std::vector<float> feed(uint32_t texts, uint32_t n, uint32_t seed)
     {
         std::vector<std::vector<int32_t>> ids;
@@ -127,7 +128,7 @@ TEST_F(Recording, TokensAreReplayed)
         EXPECT_EQ(recorded(replayed->request()) > 0, i >= 3) << i;
     }
     EXPECT_EQ(recorded(anew->request()), 0u);
-    /* What is counted is counted for a replay, too. */
+    /* The statistics count a replayed run like a launched one. */
     struct xm_request_stats a, b;
     xm_request_stats(replayed->request(), &a);
     xm_request_stats(anew->request(), &b);
@@ -136,7 +137,7 @@ TEST_F(Recording, TokensAreReplayed)
     EXPECT_EQ(a.multiply_adds, b.multiply_adds);
 }
 
-/* Batches have plans of their own, of which larger ones serve smaller batches. */
+/* Batches of each size have a plan, and the plan of a larger one serves smaller batches. */
 TEST_F(Recording, ChangingBatchesAreRunAsTheyAre)
 {
     feed_both(4, 5, 200);
@@ -147,7 +148,7 @@ TEST_F(Recording, ChangingBatchesAreRunAsTheyAre)
         feed_both(1 + i % 2, 1 + i / 6, 2000 + 10 * i);
 }
 
-/* Larger runs make room anew: for activations, for scratch, for the cache. */
+/* Larger runs in between reallocate activations, scratch and cache. */
 TEST_F(Recording, LargerRunsBetweenDoNoHarm)
 {
     feed_both(1, 3, 1);
@@ -160,8 +161,8 @@ TEST_F(Recording, LargerRunsBetweenDoNoHarm)
         feed_both(1, 1, i);
 }
 
-/* One head leaves processors idle, so attention cuts the keys into more and larger partitions
- * meanwhile. */
+/* With one head processors are idle, so that attention cuts the keys into more and larger
+ * partitions as the context grows. */
 TEST_F(Recording, AttentionFollowsTheContext)
 {
     std::string model =
@@ -207,7 +208,7 @@ TEST_F(Recording, APropertySwitchesItOff)
     EXPECT_EQ(recorded(r.get()), 0u);
 }
 
-/* Requests by ports have the number of positions among their sizes. */
+/* The shapes of a request with ports include the number of positions, which grows. */
 TEST_F(Recording, RequestsThatGrowAreReplayed)
 {
     Program whole =

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The device REFERENCE: its checks, its states, its answers.
+ * The device REFERENCE: its checks, states and results.
  */
 #include "plugin/plugin.h"
 #include "unit_tests/plugin/plugin_test.h"
@@ -43,7 +43,7 @@ TEST(ReferencePlugin, ChecksInputsAndKeepsResults)
     fails(bad, "input 'x': expected f32, found f16");
     EXPECT_EQ(r->ops->output(r, 0, &y, nullptr), XM_INVALID);
     ASSERT_XM_OK(r->ops->set_input(r, 0, &x, &err));
-    data[0] = 9; /* it has copied them */
+    data[0] = 9; /* the request has a copy */
     err = {};
     ASSERT_XM_OK(r->ops->infer(r, &err));
     ASSERT_XM_OK(r->ops->output(r, 0, &y, &err));
@@ -54,7 +54,7 @@ TEST(ReferencePlugin, ChecksInputsAndKeepsResults)
     xm_core_destroy(core);
 }
 
-/* As with requests of devices: it holds until runs resume. */
+/* As with other devices, a cancel lasts until runs resume. */
 TEST(ReferencePlugin, ACancelBeforeARunIsForThatRun)
 {
     xm_core *core = nullptr;
@@ -97,7 +97,7 @@ TEST(ReferencePlugin, MultipliesWithWeightsInBlocks)
         SCOPED_TRACE(text);
         Graph weights = parse(text);
         std::vector<float> row(512), data(512, 0.0f);
-        data[300] = 1; /* the product is a column */
+        data[300] = 1; /* makes the weight of the product a column */
         xm_core *core = nullptr;
         xm_compiled *c = nullptr;
         xm_infer *r = nullptr;
@@ -127,7 +127,7 @@ TEST(ReferencePlugin, MultipliesWithWeightsInBlocks)
     }
 }
 
-/* Past its ends a table has no rows: the reference and the devices refuse alike. */
+/* Indices beyond a table are refused by the reference and by the devices alike. */
 class Tables : public testing::TestWithParam<const char *>
 {
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Graphs with sizes that depend on data run through host steps, next to kernels.
+ * Graphs with sizes that depend on data: steps on the host run between kernels.
  */
 #include "unit_tests/plugin/plugin_test.h"
 #include "unit_tests/plugin/r0_graph.h"
@@ -37,7 +37,7 @@ TEST_F(Regions, ExpertsWithoutTokensAreEmpty)
     expect_equal(r0_graph(), 1, 1e-5f);
 }
 
-/* A table whose length depends on data is read twice, and between that by a kernel. */
+/* A table whose length depends on data is read twice on the host, and by a kernel in between. */
 TEST_F(Regions, AResultIsThereBeforeTheRegionsLastNode)
 {
     expect_equal(R"(

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests: changing shapes, cut prompts, states, failures in the middle. On a small
- * language model as text; whole models are in test_models.cpp.
+ * Requests: changing shapes, prompts in chunks, states, failures in the middle of a run. The
+ * model is a small language model as text; whole models are in test_models.cpp.
  */
 #include "unit_tests/plugin/language_model.h"
 
@@ -100,7 +100,7 @@ TEST_F(RequestTest, SaysWhatIsWrongWithItsInputs)
     const float want[8] = {1, 2, 3, 4};
     EXPECT_EQ(memcmp(out.data, want, sizeof(want)), 0);
     EXPECT_EQ(xm_request_output(r.get(), 1, &out, &err), XM_NOT_FOUND);
-    /* an empty tensor may have no bytes at all */
+    /* an empty tensor may have a NULL pointer */
     xm_host_tensor no_x = {XM_F32, 2, {0, 4}, nullptr, 0},
                    no_m = {XM_BOOL, 2, {0, 1}, nullptr, 0};
     err = {};
@@ -111,7 +111,7 @@ TEST_F(RequestTest, SaysWhatIsWrongWithItsInputs)
     EXPECT_EQ(out.bytes, 0u);
 }
 
-/* Whole prompts on the reference give what chunks and steps give on the device. */
+/* A prompt run whole on the reference equals one run in chunks on the device. */
 TEST_F(RequestTest, CutPromptsEqualTheReference)
 {
     Graph g = parse(small_model());
@@ -128,7 +128,8 @@ TEST_F(RequestTest, CutPromptsEqualTheReference)
     }
 }
 
-/* One layer on states as files have it: `sdpa` is what follows its operands q, k, v. */
+/* Returns a layer on states as files have it. `sdpa` are the lines after its operands q, k and v.
+ */
 std::string
 layer_on_states(const std::string &sdpa)
 {
@@ -161,8 +162,8 @@ layer_on_states(const std::string &sdpa)
            sdpa + "\nresult %23 name=\"y\"\n";
 }
 
-/* A mask of position ids is an operand of attention; `causal` is aligned to the first key
- * whatever is past, so it is not the cache's. */
+/* A mask of position ids becomes an operand of attention. The attribute `causal` aligns to the
+ * first key, whatever the past is, which attention on a cache does not do. */
 TEST_F(RequestTest, MasksOnStatesMeanWhatTheFileSays)
 {
     for (std::string sdpa : {", %22", ", %22 causal=true"}) {
@@ -187,7 +188,7 @@ TEST_F(RequestTest, MasksOnStatesMeanWhatTheFileSays)
     }
 }
 
-/* Rows of the whole run are numbered: it is not cut. */
+/* Wanted rows are numbered within the whole run, so that the prompt is not cut. */
 TEST_F(RequestTest, ChosenRowsMayBeAnyOfALongPrompt)
 {
     xm_compile_options sampled = {};
@@ -209,7 +210,7 @@ TEST_F(RequestTest, ChosenRowsMayBeAnyOfALongPrompt)
         expect_row(got[0], 0, i, want, 0, rows[(size_t)i]);
 }
 
-/* The beam index belongs to the run, not to each of its chunks. */
+/* The reordering by beam indices applies once to a run, not to each of its chunks. */
 TEST_F(RequestTest, CutPromptsAreReorderedOnce)
 {
     Program cut = model("2"), whole = model();
@@ -227,7 +228,7 @@ TEST_F(RequestTest, CutPromptsAreReorderedOnce)
         expect_logits(logits(a.get(), s), logits(b.get(), s));
 }
 
-/* Results that look at all tokens at once, or at all positions, forbid the cut. */
+/* A prompt is not cut if a result depends on all tokens or all positions at once. */
 TEST_F(RequestTest, DoesNotCutWhatJoinsTokens)
 {
     const char *more[] = {R"(
@@ -332,7 +333,7 @@ stop_at_step_3(xm_request *r, uint32_t step, const xm_operand *operands, void *c
     return XM_OK;
 }
 
-/* A run that stops in its third chunk leaves the positions that were there. */
+/* A run that is cancelled in its third chunk leaves the request with its earlier positions. */
 TEST_F(RequestTest, CancelledRunsLeaveTheStatesAsTheyWere)
 {
     Program p = model("4");
@@ -352,7 +353,7 @@ TEST_F(RequestTest, CancelledRunsLeaveTheStatesAsTheyWere)
     expect_logits(logits(r.get(), {{second}}), logits(fresh.get(), {{second}}));
 }
 
-/* The chunks that had ended do not stay: there was nothing before. */
+/* A cancelled first prompt leaves no positions, though some chunks had ended. */
 TEST_F(RequestTest, CancelledFirstPromptsLeaveNothing)
 {
     Program p = model("4");
@@ -371,7 +372,7 @@ TEST_F(RequestTest, CancelledFirstPromptsLeaveNothing)
     expect_logits(logits(r.get(), {{ids}}), logits(fresh.get(), {{ids}}));
 }
 
-/* The rows of the states are where they were, although the failed run had reordered them. */
+/* The order of the states' rows is restored after a failed run that had reordered them. */
 TEST_F(RequestTest, FailedRunsLeaveTheRowsInTheirOrder)
 {
     Program p = model("4");
@@ -400,7 +401,7 @@ TEST_F(RequestTest, FailedRunsLeaveTheRowsInTheirOrder)
     }
 }
 
-/* One that comes before the run begins is for that run. */
+/* A cancel before a run counts for that run. */
 TEST_F(RequestTest, ACancelHoldsUntilRunsResume)
 {
     Program p = model("1");
@@ -416,7 +417,7 @@ TEST_F(RequestTest, ACancelHoldsUntilRunsResume)
     EXPECT_EQ(infer(r.get(), in, out, &err), XM_OK) << err.text;
 }
 
-/* Bytes used in place are alive after compile (the sanitizer watches the reads). */
+/* Weights that are used in place stay alive after compilation; a sanitizer checks the reads. */
 TEST_F(RequestTest, WeightsUsedInPlaceOutliveCompile)
 {
     Program p = model();
@@ -431,7 +432,8 @@ TEST_F(RequestTest, WeightsUsedInPlaceOutliveCompile)
     EXPECT_EQ(p->graph == nullptr, sum == 0);
 }
 
-/* Whichever run came first: what a larger one has replaced is given back. */
+/* In either order of a short and a long run, the smaller buffer is freed when a larger one
+ * replaces it. */
 TEST_F(RequestTest, AGrownScratchTakesThePlaceOfTheOldOne)
 {
     uint64_t bytes[2] = {0, 0};
@@ -454,7 +456,7 @@ TEST_F(RequestTest, AGrownScratchTakesThePlaceOfTheOldOne)
     EXPECT_EQ(bytes[0], bytes[1]);
 }
 
-/* Decoding keeps its plan although the mask grows; nothing is compiled any more. */
+/* Decoding keeps its plan although the mask grows, and compiles no kernels. */
 TEST_F(RequestTest, DecodingCompilesNothing)
 {
     Program p = model();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a routing as files spell it to the experts' kernels: whatever the arithmetic, the experts
- * are the fused ones, and every row is the reference's.
+ * From a routing as files write it to the kernels of the experts: with any form of the arithmetic
+ * the experts are fused, and every row equals the reference's.
  */
 #include "unit_tests/plugin/plugin_test.h"
 #include "unit_tests/sample.h"
@@ -9,9 +9,9 @@
 namespace
 {
 
-/* T tokens of 64, a router of 8 experts of width 32 (logits: %21), 2 a token, chosen by `routing`:
- * weights %50, ids %32, or %108 where there are two choices. `experts` takes tiled tokens %64 to
- * %65. */
+/* T tokens of width 64 and a router for 8 experts of width 32 with logits %21; `routing` chooses
+ * 2 experts a token: weights %50 and ids %32 (%108 if it chooses twice). `experts` computes %65
+ * from the tiled tokens %64. */
 const char *const apart = R"(
         %70 = weight f32[8,32,64] u4 group=32 scale=f16 zp=u4 @6
         %71 = weight f32[8,32,64] u4 group=32 scale=f16 zp=u4 @7
@@ -65,8 +65,8 @@ softmax(const std::string &division)
            division;
 }
 
-/* The best 2 of 8 experts in 4 groups, of which the best 2 by the sum of their best 2 scores count:
- * DeepSeek-V3's choice, with its bias and factor. */
+/* DeepSeek-V3's choice, with bias and factor: the best 2 of 8 experts in 4 groups, from the 2
+ * groups with the largest sums of their 2 best scores. */
 const char *const groups = R"(
         %30 = sigmoid %21
         %31 = const f32[1,8] {0.1, -0.2, 0.05, 0.3, -0.1, 0.15, 0.25, -0.3}
@@ -104,7 +104,8 @@ const char *const groups = R"(
 struct spelling {
     const char *name;
     std::string routing;
-    bool is_router; /* a rule knows it: the fused op takes the logits */
+    /* A rule recognizes the router: the fused op reads its logits. */
+    bool is_router;
 };
 
 const spelling spellings[] = {
@@ -140,7 +141,7 @@ class Routing : public OpenClTest
         unsetenv("XM_FORCE");
     }
 
-    /* Every row of every result, few tokens and many. */
+    /* Compares every row of every result, for few tokens and for many. */
     void check(const std::string &text, const Properties &properties,
                const char *precision = "f32", bool is_fused = true)
     {
@@ -182,7 +183,8 @@ TEST_P(Spelling, KeepsTheFusedExperts)
     }
 }
 
-/* Which form the fused op has, and how many launches the experts take: as many. */
+/* Checks the form of the fused op, and that its experts need equally many launches in both forms.
+ */
 TEST_P(Spelling, CostsLaunchesForItsArithmeticOnly)
 {
     const xm_compile_options keep = {true, false};
@@ -206,7 +208,7 @@ PrintTo(const spelling &s, std::ostream *out)
 INSTANTIATE_TEST_SUITE_P(Routings, Spelling, ::testing::ValuesIn(spellings),
                          [](const auto &info) { return std::string(info.param.name); });
 
-/* Others read the router's result: it is an op of its own, and feeds the experts. */
+/* If others read the router's result, the router is an op of its own before the experts. */
 TEST_F(Routing, OfARouterOfItsOwnFeedsTheExperts)
 {
     check(model(softmax("\n%50 = divide %31, %36"), apart,
@@ -214,7 +216,7 @@ TEST_F(Routing, OfARouterOfItsOwnFeedsTheExperts)
           {});
 }
 
-/* With a shared expert and a residual beside the routed ones. */
+/* With a shared expert and a residual. */
 TEST_F(Routing, ByIdsTakesSharedExpertAndAddend)
 {
     const std::string more = R"(
@@ -248,7 +250,7 @@ TEST_F(Routing, ByIdsTakesExpertsFromTheCache)
         check(model(routing), {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "1"}});
 }
 
-/* Numbers like any others, by element and seed. */
+/* Returns a constant with values that depend on the element and the seed. */
 std::string
 constant(int name, int rows, int seed)
 {
@@ -259,7 +261,8 @@ constant(int name, int rows, int seed)
     return text + "}";
 }
 
-/* Gate and up with a weight and a bias each; `middle` makes %132 of both, %123 and %124. */
+/* Returns experts with separate weights and biases for gate (%123) and up (%124). `middle`
+ * computes %132 from both. */
 std::string
 biased(const std::string &middle)
 {
@@ -301,7 +304,7 @@ TEST_F(Routing, ExpertsWithABiasForEachWeightAreFused)
     }
 }
 
-/* The factor of activation-aware weight quantisation, [8,1,32], on a piece of the unit. */
+/* Inserts the factor of activation-aware weight quantization, [8,1,32], after `piece`. */
 std::string
 factored(std::string middle, const char *piece)
 {
@@ -330,7 +333,7 @@ TEST_F(Routing, ExpertsWithAFactorAreFused)
           {{"OFFLOAD_RATIO", "100"}, {"XM_EXPERT_CACHE", "1"}});
 }
 
-/* What no fused op does runs on the chosen experts; what only the host does, in between. */
+/* Ops that no fused op computes run on the chosen experts, some of them on the host. */
 TEST_F(Routing, OperationsAnywhereAreLeftToGatherMatmul)
 {
     for (const std::string &middle : {
@@ -349,7 +352,7 @@ TEST_F(Routing, OperationsAnywhereAreLeftToGatherMatmul)
     }
 }
 
-/* A softmax over the tokens: every expert computes every token, on the host. */
+/* A softmax over the tokens joins them: every expert computes every token, on the host. */
 TEST_F(Routing, WhatJoinsTokensIsComputedByEveryExpert)
 {
     std::string experts = biased(std::string(unit) + "\n%144 = softmax %132 axis=1");
@@ -357,7 +360,7 @@ TEST_F(Routing, WhatJoinsTokensIsComputedByEveryExpert)
     check(model(spellings[0].routing, experts), {}, "f32", false);
 }
 
-/* Swish of a gate that is clamped to another limit than up: no form of the fused op's. */
+/* A swish whose gate is clamped to another limit than up is not a form of the fused op. */
 TEST_F(Routing, OtherClampsAreLeftToGatherMatmul)
 {
     std::string other = clamped;

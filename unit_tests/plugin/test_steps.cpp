@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What steps say of their operands: what is read and what is written, in programs of the test
- * models and of one operation of each kind, compiled for a GPU and for a CPU, whose steps write
- * prepared rows, on an engine that only counts.
+ * The operands of steps: which are read and which are written. Programs of the test models and of
+ * one op of each kind, compiled for a GPU, and for a CPU whose steps write prepared rows, on an
+ * engine that only counts.
  */
 #include <set>
 
@@ -13,7 +13,8 @@
 namespace
 {
 
-/* Each primitive's operands: i read, o written, - of the descriptor; capitals: prepared rows. */
+/* Operands of each primitive: i read, o written, - part of the descriptor; capitals: prepared
+ * rows. */
 const std::map<std::string, std::string> roles = {
     {"attention", "iii-ii-ii---iiiiOo"},
     {"copy", "io"},
@@ -41,7 +42,7 @@ letter(uint32_t role)
     return "-io?-IO?"[role & 7];
 }
 
-/* What no test model has. */
+/* Ops that no test model has. */
 const char *const operations = R"(
 %0 = parameter f32[tokens,8] name="x"
 %1 = parameter i32[tokens,2] name="ids"
@@ -182,7 +183,7 @@ TEST_F(Steps, ListWhatTheirOperandsReadAndWrite)
     EXPECT_GT(forms, 0u);
 }
 
-/* Inputs by the graph's value, which a conversion between element types has not. */
+/* Operands are identified by the graph's values; a conversion between element types has none. */
 TEST_F(Steps, SayWhichOfTheNodesEachOperandIs)
 {
     for_each_step([](const xm_program *p, const xm_step &s, uint32_t) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What several threads may share: the core, a device's engine and its kernels, a program, the
+ * Objects that several threads may share: the core, a device's engine and kernels, a program, the
  * log. tools/test --threads runs this under ThreadSanitizer.
  */
 #include <atomic>
@@ -13,7 +13,7 @@
 #include "unit_tests/plugin/language_model.h"
 #include "unit_tests/plugin/threads.h"
 
-/* Of runtime/engine_ops.h, which is for C. */
+/* From runtime/engine_ops.h, a header for C only. */
 extern "C" void xm_engine_say_building(xm_engine *e, const char *kernel);
 
 namespace
@@ -68,7 +68,7 @@ TEST_F(Threads, OneProgramServesTwoThreads)
     });
 }
 
-/* Both compile for a device that nobody has opened yet, and both complain. */
+/* Both threads compile for a device that is not open yet, and both get an error. */
 TEST_F(Threads, OneCoreServesTwoThreads)
 {
     xm_core *core = nullptr;
@@ -97,7 +97,7 @@ TEST_F(Threads, OneCoreServesTwoThreads)
     EXPECT_GE(lines, 2);
 }
 
-/* Process-wide settings without a driver: the log level and the watcher of kernel builds. */
+/* Process-wide settings that need no driver: the log level and the watcher of kernel builds. */
 TEST(ThreadsWithoutADriver, SetWhatTheProcessShares)
 {
     xm_device_info info = {};
@@ -106,7 +106,7 @@ TEST(ThreadsWithoutADriver, SetWhatTheProcessShares)
     xm_engine *engine = nullptr;
     xm_error err = {};
     ASSERT_EQ(xm_fake_engine_create(&info, nullptr, &engine, &err), XM_OK) << err.text;
-    uint64_t built = 0; /* written under the watcher's lock only */
+    uint64_t built = 0; /* written only under the watcher's lock */
     const xm_build_fn count = [](void *ctx, const char *, uint64_t, uint64_t) {
         ++*static_cast<uint64_t *>(ctx);
     };

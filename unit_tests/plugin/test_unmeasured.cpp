@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which steps of a program nobody has measured, on the fake engine.
+ * Which steps of a program have no measured variant, on the fake engine.
  */
 #include "plugin/gpu/unmeasured.h"
 
@@ -42,7 +42,7 @@ class Unmeasured : public ::testing::Test
         xm_strbuf_free(&out);
         return text;
     }
-    /* Settles all steps of a line but those whose name has `left`. */
+    /* Settles all steps of a problem line except those whose name contains `left`. */
     void settle(const char *line, const std::string &left = "no step")
     {
         size_t n = 0;
@@ -64,7 +64,8 @@ class Unmeasured : public ::testing::Test
     xm_error err = {};
 };
 
-/* The two layers' projections read as much as the vocabulary's matrix, which is twice as tall. */
+/* Each layer's projections read as many bytes as the vocabulary's matrix, which has twice the
+ * rows. */
 TEST_F(Unmeasured, StepsComeInTheOrderOfWhatTheyRead)
 {
     compile_on({{"CACHE_DIR", folder.path.c_str()}});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models whose layers see a window: cut prompts of four windows, requests that go back, and the
- * pages and bytes that all of it takes.
+ * Models with window layers: prompts of four windows in chunks, truncated requests, and the pages
+ * and bytes in use.
  */
 #include <algorithm>
 
@@ -51,7 +51,7 @@ class WindowTest : public OpenClTest, public testing::WithParamInterface<const c
     }
 };
 
-/* A request's only sequence has no more pages than its positions may have. */
+/* Fails if the request's only sequence has more pages than its positions need. */
 void
 expect_few_pages(xm_request *r, uint64_t positions)
 {
@@ -71,7 +71,7 @@ at_step(xm_request *r, uint32_t, const xm_operand *, void *positions, xm_error *
     return XM_OK;
 }
 
-/* A run of some ids behind those that the request has. */
+/* Runs some ids after the request's positions and returns the logits. */
 Tensor
 watched(xm_request *r, const std::vector<int64_t> &ids)
 {
@@ -103,8 +103,8 @@ TEST_P(WindowTest, ChunksOfAnySizeGiveTheSame)
     }
 }
 
-/* A request that goes back as far as a chunk goes on from there; one that goes back further does
- * so, or begins anew. */
+/* A request truncated by at most a chunk continues there. Truncated further, it continues there
+ * or starts anew. */
 TEST_P(WindowTest, TruncatedRequestsGoOn)
 {
     Program whole = with(CHUNK), small = with(SMALL);
@@ -135,8 +135,8 @@ TEST_P(WindowTest, TruncatedRequestsGoOn)
     EXPECT_EQ(xm_request_past(all.get()), 2u) << "in one chunk nothing is dropped";
 }
 
-/* Bytes of a layer's page: keys, values, and for bytes a scale of each row of both, for 4 bits of
- * each block of 32; each of them begins at a whole line of 64 bytes. */
+/* Returns the bytes of a layer's page: keys and values, with a scale for each row of i8 and each
+ * block of u4. Each part begins at a multiple of 64 bytes. */
 uint64_t
 page_bytes(const xm_kv_layer &l)
 {
@@ -152,7 +152,8 @@ page_bytes(const xm_kv_layer &l)
     return bytes;
 }
 
-/* Pages of a layer: of all positions, or of a window and a chunk wherever in a page they begin. */
+/* Returns the pages of a layer: for all positions, or for a window and a chunk wherever they
+ * begin in a page. */
 uint64_t
 pages(const xm_kv_layer &l, uint64_t positions, uint64_t chunk)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads that begin together.
+ * Runs threads that start at the same moment.
  */
 #ifndef XM_UNIT_TESTS_PLUGIN_THREADS_H
 #define XM_UNIT_TESTS_PLUGIN_THREADS_H
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-/* Runs `work` in n threads, with their numbers. */
+/* Runs work(0) to work(n - 1), each in its own thread, and waits for all of them. */
 inline void
 in_threads(int n, const std::function<void(int)> &work)
 {

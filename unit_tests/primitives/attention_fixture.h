@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Problems of attention on a cache in slabs, and what must come of them.
+ * Attention problems on a KV cache whose pages lie in slabs, the reference's results for them,
+ * and the fixture that runs and compares them.
  */
 #ifndef XM_UNIT_TESTS_PRIMITIVES_ATTENTION_FIXTURE_H
 #define XM_UNIT_TESTS_PRIMITIVES_ATTENTION_FIXTURE_H
@@ -18,7 +19,7 @@
 enum class key_mask { none, i64, i32, u8 };
 enum class add_mask { none, shared_f32, full_f16 };
 
-/* Of a sequence. */
+/* The lengths of one sequence: tokens in the cache, and tokens of this run. */
 struct length {
     int64_t past, tokens;
 };
@@ -28,21 +29,25 @@ struct problem {
     int64_t b = 1, t = 1, past = 0;
     uint32_t heads_q = 8, heads_kv = 2, d = 64, dv = 64, page = 16;
     xm_element element = XM_F32, cache = XM_F32;
-    xm_element v_cache = XM_DYNAMIC; /* as `cache` */
+    xm_element v_cache = XM_DYNAMIC; /* XM_DYNAMIC: as `cache` */
     bool causal = true;
     uint64_t window = 0;
     float soft_cap = 0, scale = 0; /* scale 0: 1 / sqrt(d) */
     bool sinks = false;
     key_mask keys = key_mask::none;
     add_mask mask = add_mask::none;
-    /* what is done to the inputs; the tables for each sequence, or one for all */
+    /* The norms and the rotation of the inputs. `shared_tables`: one table of cosines and sines
+     * for all sequences; else one for each. */
     bool q_norm = false, k_norm = false, v_norm = false, shared_tables = false;
     int64_t rotated = 0;
-    bool keeps_cache = false; /* K and V are written before, q comes alone */
-    bool pads_left = false;   /* the key mask hides the first three keys alone */
-    /* not b sequences of t tokens behind `past` but these; then b is 1, t all rows */
+    /* K and V are in the cache before the run, whose only input is q. */
+    bool keeps_cache = false;
+    bool pads_left = false; /* the key mask hides only the first three keys */
+    /* Sequences of different lengths. If set, they replace the b sequences of t tokens after
+     * `past`; then b is 1 and t is the number of all tokens. */
     std::vector<length> ragged;
-    bool gives_up_pages = false; /* those that no window reaches */
+    /* Pages that no token's window reaches are missing in the page table. */
+    bool gives_up_pages = false;
 
     float factor() const
     {
@@ -60,7 +65,8 @@ struct problem {
     {
         return ragged.empty() ? std::vector<length>((size_t)b, {past, t}) : ragged;
     }
-    /* A run of them without a past. */
+    /* Returns the run that fills the cache first: the `past` tokens of each sequence, with no
+     * past. */
     std::vector<length> before() const
     {
         std::vector<length> all = lengths();
@@ -86,7 +92,7 @@ rows_of(const std::vector<length> &all)
     return n;
 }
 
-/* The prompt path starts above this many tokens. */
+/* A run with more tokens than this takes the kernels for prompts. */
 const int64_t decode_tokens = 4;
 
 inline problem
@@ -108,7 +114,7 @@ make_ragged(const char *name, const std::vector<length> &lengths)
     return p;
 }
 
-/* What the host says of some sequences. */
+/* The host's description of the sequences of a run, as xm_attention_run has it. */
 struct sequences {
     std::vector<int32_t> past, begins{0};
     xm_attention_run run;
@@ -124,17 +130,18 @@ struct sequences {
     sequences(const sequences &) = delete;
 };
 
-/* ---- rows of few bits --------------------------------------------------------------- */
+/* ---- cache elements of 4 and 8 bits ------------------------------------------------- */
 
-/* Scale e of those that begin as multiples of 2^first / 8 and become 8 for each power of two. */
+/* Returns the value of scale code e. Codes are floats of 3 mantissa bits: 8 codes for each power
+ * of two from 2^first on, less 2^first, so that code 0 is zero. */
 inline float
 scale_number(int e, int first)
 {
     return (float)(std::ldexp(8 + e % 8, e / 8 + first - 3) - std::ldexp(1.0, first));
 }
 
-/* The least that is not below x, at most the last; 0 for what is far below all others. Sums of x
- * and the first power of two are rounded to floats. */
+/* Returns the lowest scale code whose value is at least x, but at most `last`; 0 if x is below
+ * 2^first / 128. x + 2^first is rounded to f32, as in the kernel. */
 inline int
 scale_not_below(float x, int first, int last)
 {
@@ -147,7 +154,8 @@ scale_not_below(float x, int first, int last)
     return e;
 }
 
-/* 16 elements of a cache of few bits. */
+/* A quantized block of 16 elements: the byte with its scale, the quantized and the decoded
+ * elements. */
 struct block_16 {
     uint8_t byte;
     int q[16];
@@ -176,7 +184,8 @@ quantise_i8(const float *x, size_t n)
     return b;
 }
 
-/* Levels that reach further up where `up`, else further down. */
+/* Returns level q (0 to 15) of the cubic u4 levels, which reach further up if `up`, else further
+ * down. */
 inline float
 level_of(int q, bool up)
 {
@@ -184,7 +193,7 @@ level_of(int q, bool up)
     return (float)(n * (n * n + 512));
 }
 
-/* The nearest of the 16 levels, by looking at all of them; the one below where two are. */
+/* Returns the nearest of the 16 levels by comparing all; of two equally near, the lower. */
 inline int
 nearest_level(float x, bool up)
 {
@@ -225,8 +234,8 @@ quantise_u4(const float *x)
     return best;
 }
 
-/* Rows of n elements as a cache of this type gives them back, rotated there and back; of f16 and
- * f32 as they are. */
+/* Returns rows of n elements after a round trip through a cache of type u4 or i8: rotated,
+ * quantized in blocks of 16, decoded, rotated back. Returns them unchanged for other types. */
 inline std::vector<float>
 cached(std::vector<float> x, xm_element cache, size_t n)
 {
@@ -244,17 +253,17 @@ cached(std::vector<float> x, xm_element cache, size_t n)
     return x;
 }
 
-/* A cache on the device, its pages scattered over slabs, one of which is not there; and what it
- * holds on the host. */
+/* A KV cache on the device and its contents on the host. Its pages are scattered over all slabs
+ * but one, which is missing. */
 struct state {
     const problem &p;
     xm_kv_page page = {};
-    std::vector<float> k, v;    /* of each sequence in turn [past + tokens, Hkv, D] */
-    std::vector<int64_t> first; /* of each sequence: where its positions begin there */
+    std::vector<float> k, v;    /* the sequences, [past + tokens, Hkv, D] each */
+    std::vector<int64_t> first; /* first position of each sequence in k, v */
     std::unique_ptr<tensor> slab[XM_KV_SLABS];
     xm_buffer *slabs[XM_KV_SLABS] = {};
-    std::vector<std::vector<int64_t>> pages; /* words, by sequence */
-    int64_t nothing = 0;                     /* the word of a page of NaN */
+    std::vector<std::vector<int64_t>> pages; /* page-table entries of each sequence */
+    int64_t nothing = 0;                     /* page-table entry of a page of NaN */
 
     explicit state(const problem &problem_) : p(problem_)
     {
@@ -277,7 +286,7 @@ struct state {
             const auto at = words.begin() + next;
             pages.emplace_back(at, at + pages_for(l));
             next += pages_for(l);
-            pages.back().push_back(-1); /* never used */
+            pages.back().push_back(-1); /* an entry that no kernel may read */
         }
     }
     int64_t pages_for(const length &l) const
@@ -306,7 +315,7 @@ struct state {
         }
         std::shuffle(words.begin(), words.end(), std::mt19937(3));
     }
-    /* The pages that the first token of a sequence does not see. */
+    /* Returns how many pages the window of the sequence's first token no longer reaches. */
     int64_t given_up(size_t i, const length &l) const
     {
         const int64_t unseen = l.past + 1 - (int64_t)p.window;
@@ -314,7 +323,7 @@ struct state {
                    ? std::min(unseen / p.page, (int64_t)pages[i].size())
                    : 0;
     }
-    /* Rows of other sizes than their neighbours': what is read from another one shows. */
+    /* Scales each row by another factor than its neighbours, so that reading a wrong row shows. */
     static void vary(std::vector<float> &x, size_t row, const std::vector<float> &sizes)
     {
         for (size_t i = 0; i < x.size(); i++)
@@ -329,7 +338,7 @@ struct state {
     }
 };
 
-/* Tokens [first, first + n) of every sequence of x[B, tokens, row]. */
+/* Returns tokens [first, first + n) of every sequence of x[B, tokens, row]. */
 inline std::vector<float>
 part(const std::vector<float> &x, const problem &p, int64_t tokens, size_t row,
      int64_t first, int64_t n)
@@ -342,15 +351,19 @@ part(const std::vector<float> &x, const problem &p, int64_t tokens, size_t row,
     return out;
 }
 
-/* Some sequences of a state: number which[i] with a length of its own, and the tables of them. */
+/* A run of some sequences of a state: sequence which[i] with lengths[i], and their tables on the
+ * device. */
 struct batch {
     const state &s;
     const std::vector<length> lengths;
     const std::vector<size_t> which;
     sequences host;
     std::vector<int64_t> words, word_begins;
-    std::unique_ptr<tensor> tables[4]; /* in the order of the operands */
-    xm_buffer *from_first = nullptr;   /* a view of the words behind what is poison */
+    /* past lengths, row begins, page table, page begins */
+    std::unique_ptr<tensor> tables[4];
+    /* The page table behind its first entries, which kernels must not read: they name the page of
+     * NaN. */
+    xm_buffer *from_first = nullptr;
 
     batch(const state &state_, const std::vector<length> &lengths_,
           const std::vector<size_t> &which_)
@@ -388,7 +401,8 @@ struct batch {
         o[XM_ATTENTION_BLOCK_INDICES].buffer = from_first;
         o[XM_ATTENTION_BLOCK_INDICES].dim[0] = (int64_t)(xm_buffer_bytes(from_first) / 4);
     }
-    /* The rows of all their tokens of x, which has them for every position of the state. */
+    /* Returns the rows of all tokens of this run, from x with rows for every position of the
+     * state. */
     std::vector<float> rows(const std::vector<float> &x, size_t row) const
     {
         std::vector<float> out;
@@ -453,8 +467,9 @@ class Attention : public PrimitiveTest
         create_for_reader(desc, p);
     }
 
-    /* Whether the kernels write few rows as their reader wants them: each format that is tried
-     * builds them anew. */
+    /* Whether the test asks for prepared rows: only for few tokens, because every weight format
+     * that is tried builds the kernels anew; and not if XM_FORCE names an attention kernel other
+     * than a _vec one. */
     static bool may_prepare(const problem &p)
     {
         const std::string forced = getenv("XM_FORCE") ? getenv("XM_FORCE") : "";
@@ -464,8 +479,9 @@ class Attention : public PrimitiveTest
         return !by_other && rows_of(p.lengths()) <= XM_FEW_TOKENS;
     }
 
-    /* For a projection whose weight's format lets the rows be written beside the result, where one
-     * does. */
+    /* Creates the attention so that it also writes prepared rows for a projection. Tries three
+     * weight formats and takes the first that the kernels can prepare rows for; else `reader` is
+     * NULL. */
     void create_for_reader(xm_attention_desc desc, const problem &p)
     {
         reader.reset();
@@ -498,7 +514,7 @@ class Attention : public PrimitiveTest
         reader.reset();
     }
 
-    /* What was written is what preparing the result gives. */
+    /* Fails unless the prepared rows that attention wrote equal those made from its result. */
     void expect_prepared(tensor &prepared, tensor &out, uint64_t rows)
     {
         xm_kernel *kernel = nullptr;
@@ -511,11 +527,12 @@ class Attention : public PrimitiveTest
         EXPECT_EQ(prepared.read_ints(), want.read_ints());
         rows_prepared += rows;
     }
-    std::unique_ptr<test_weight> reader; /* of the result; NULL: it takes it as it is */
+    /* The weight of the projection that reads the result; NULL: it reads plain rows. */
+    std::unique_ptr<test_weight> reader;
     xm_rows_form form = {};
     uint64_t rows_prepared = 0;
 
-    /* A run of some sequences with these rows of q. */
+    /* Runs some sequences with these rows of q and returns their results. */
     std::vector<float> chunk(const batch &b, const std::vector<float> &q_rows,
                              tensor *keys = nullptr, tensor *mask = nullptr)
     {
@@ -549,7 +566,7 @@ class Attention : public PrimitiveTest
         expect_prepared(prepared, out, rows);
         return out.read();
     }
-    /* Of all sequences. */
+    /* Runs all sequences of the state. */
     std::vector<float> chunk(const state &s, const std::vector<length> &lengths,
                              const std::vector<float> &q_rows, tensor *keys = nullptr,
                              tensor *mask = nullptr)
@@ -615,7 +632,7 @@ class Attention : public PrimitiveTest
         return out;
     }
 
-    /* What is asked of a problem beside its cache. */
+    /* The inputs of a problem other than K and V: q and the masks. */
     struct question {
         std::vector<float> q, mask;
         std::vector<int64_t> keys;
@@ -653,7 +670,7 @@ class Attention : public PrimitiveTest
         }
     };
 
-    /* Fills the cache with what came before. */
+    /* Fills the cache with the past tokens of all sequences. */
     void fill(const state &s)
     {
         const std::vector<length> before = s.p.before();
@@ -662,7 +679,7 @@ class Attention : public PrimitiveTest
             chunk(s, before, random_floats((size_t)(rows * s.p.heads_q * s.p.d), 6));
     }
 
-    /* Fills the cache, runs the sequences, compares each row. */
+    /* Fills the cache, runs the sequences and compares each row with the reference. */
     void check(const problem &p)
     {
         SCOPED_TRACE(std::string(p.name) + " B " + std::to_string(p.b) + " T " +
@@ -678,7 +695,7 @@ class Attention : public PrimitiveTest
             rows_of_norm(got, reference(s, ask.q, ask.keys, ask.mask), p.dv, p.element));
     }
 
-    /* The same with all keys of the last sequence hidden: its rows are zeros. */
+    /* As check(), with all keys of the last sequence hidden: its rows must be zeros. */
     void check_hidden(const problem &p)
     {
         create(p);
@@ -695,7 +712,8 @@ class Attention : public PrimitiveTest
         EXPECT_EQ(want.back(), 0.0f);
     }
 
-    /* x[B, T, heads, d] as the kernels must leave it; tables [B|1, T, rotated]. */
+    /* Returns x[B, T, heads, d] normed with g (NULL: not) and rotated with the tables [B|1, T,
+     * rotated] (NULL: not), as the kernels must. */
     std::vector<float> prepared(const problem &p, const std::vector<float> &x,
                                 uint64_t heads, uint64_t d, const std::vector<float> *g,
                                 const std::vector<float> *cos,
@@ -715,7 +733,8 @@ class Attention : public PrimitiveTest
         return z;
     }
 
-    /* A first chunk whose inputs are normed and rotated, row by row against the formulas. */
+    /* Runs a first chunk whose inputs the kernels norm and rotate, and compares its rows with the
+     * formulas. */
     void check_inputs(const problem &p)
     {
         SCOPED_TRACE(std::string(p.name) + " T " + std::to_string(p.t));
@@ -774,8 +793,9 @@ class Attention : public PrimitiveTest
                       prepared(p, before, p.heads_q, p.d, p.q_norm ? &gamma[0] : nullptr,
                                tables[0], tables[1]),
                       {}, {});
-        /* normed values are larger than one: so is their rounding; the one that the device
-         * has normed may be on the other side of a half */
+        /* Normed values are larger than one, and so is their rounding error. A value that the
+         * device normed may round to the other neighbour: few-bit caches get the tolerance of i8.
+         */
         const bool few_bits = p.cache == XM_U4 || p.cache == XM_I8;
         EXPECT_TRUE(rows_close(out.read(), want, p.dv, few_bits ? XM_I8 : p.element));
     }

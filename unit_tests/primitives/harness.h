@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What tests of primitives share: the engine (skipped visibly without a device), device
- * tensors with guard bytes on both sides and NaN inside, and the comparison per row.
+ * What tests of primitives share: the engine (without a device the test is skipped, and says so),
+ * device tensors filled with NaN between guard bytes, and comparisons by row.
  */
 #ifndef XM_UNIT_TESTS_PRIMITIVES_HARNESS_H
 #define XM_UNIT_TESTS_PRIMITIVES_HARNESS_H
@@ -22,7 +22,8 @@
 #include "unit_tests/primitives/tolerance.h"
 #include "unit_tests/sample.h"
 
-/* One engine and queue for all tests of a program. */
+/* The engine and queue that all tests of a program share; without a device, `why` says the
+ * reason. */
 struct device {
     xm_engine *engine = nullptr;
     xm_queue *queue = nullptr;
@@ -76,7 +77,7 @@ class PrimitiveTest : public ::testing::Test
     xm_error err = {};
 };
 
-/* Of kernels that require sub-groups of a size. */
+/* A test of kernels that require a sub-group size; skipped on devices without it. */
 class SubGroupTest : public PrimitiveTest
 {
   protected:
@@ -91,15 +92,15 @@ class SubGroupTest : public PrimitiveTest
 
 #define ASSERT_XM_OK(expr) ASSERT_EQ(expr, XM_OK) << err.text
 
-/* The next choices of `step` take the row `name`, until the test ends. */
+/* Sets XM_FORCE: until the test ends, `step` runs the variant `name`. */
 inline void
 force(const char *step, const char *name)
 {
     setenv("XM_FORCE", (std::string(step) + "=" + name).c_str(), 1);
 }
 
-/* Whether PoCL optimises what it compiles from now on, until the test ends. Rows for GPUs run here
- * for their numbers alone: they are compiled in a sixth of the time without. */
+/* Sets whether PoCL optimises the kernels that it compiles until the test ends. Variants for GPUs
+ * are tested here only for their results, and compile six times as fast without optimisation. */
 inline void
 optimise(bool on)
 {
@@ -114,8 +115,10 @@ optimise_for(const xm_variant &row)
     optimise(row.family != XM_FAMILY_GEN && row.family != XM_FAMILY_SG);
 }
 
-/* Forces each row of the table that the device can run, shapes aside, and gives it n of the
- * cases (sample.h) to try; it says whether it took one. The last row takes the rest. */
+/* Tests each variant of table t that the device can run, ignoring its shape limits: forces it
+ * with XM_FORCE and calls takes(variant, i) on cases, untested ones first, until n calls returned
+ * true (case taken). The last variant gets all cases that none took. Fails if one remains.
+ * Without sampling (unit_tests/sample.h) each variant gets every case. */
 inline void
 for_rows(const xm_variant_table &t, size_t n_cases, size_t n,
          const std::function<bool(const xm_variant &, size_t)> &takes)
@@ -141,7 +144,7 @@ for_rows(const xm_variant_table &t, size_t n_cases, size_t n,
     EXPECT_TRUE(deck.all_taken()) << t.step << ": no row took some of the cases";
 }
 
-/* Reproducible values in [-1, 1). */
+/* Returns n reproducible values in [-1, 1). */
 inline std::vector<float>
 random_floats(size_t n, uint32_t seed)
 {
@@ -153,7 +156,8 @@ random_floats(size_t n, uint32_t seed)
     return v;
 }
 
-/* A dense tensor on the device between guard bytes; filled with NaN patterns (0xff). */
+/* A dense tensor on the device between guard bytes, filled with bytes 0xff (NaN) where no values
+ * are given. */
 class tensor
 {
   public:
@@ -223,7 +227,7 @@ class tensor
         return n_;
     }
 
-    /* The elements as f32, after everything enqueued; checks the guards. */
+    /* Waits for all launches, checks the guard bytes and returns the elements as f32. */
     std::vector<float> read()
     {
         download();
@@ -240,7 +244,8 @@ class tensor
             v[i] = xm_load_int(element_, data(), i);
         return v;
     }
-    /* What the elements are after rounding to the type: what a reference should read. */
+    /* Returns the tensor's initial values after rounding to its type: what a reference should
+     * read. */
     std::vector<float> rounded() const
     {
         std::vector<float> v(n_);
@@ -284,7 +289,8 @@ class tensor
     xm_buffer *whole_ = nullptr, *view_ = nullptr;
 };
 
-/* Compares row by row; the first element that is off in the first bad row is reported. */
+/* Compares row by row with the type's tolerance for each element. Reports the first wrong element
+ * of the first wrong row. */
 inline ::testing::AssertionResult
 rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t row,
            xm_element element)
@@ -303,8 +309,8 @@ rows_match(const std::vector<float> &got, const std::vector<float> &want, size_t
     return ::testing::AssertionSuccess();
 }
 
-/* Row by row: the largest error over the largest value of the row (at least 1) within a relative
- * tolerance. Long sums have no meaningful error per element. */
+/* Compares row by row: the largest error of a row must be within a tolerance relative to its
+ * largest magnitude (at least 1). Long sums have no meaningful error per element. */
 inline ::testing::AssertionResult
 rows_within(const std::vector<float> &got, const std::vector<float> &want, size_t row,
             double tolerance)
@@ -326,7 +332,7 @@ rows_within(const std::vector<float> &got, const std::vector<float> &want, size_
     return ::testing::AssertionSuccess();
 }
 
-/* The same within the type's relative tolerance. */
+/* As rows_within(), with the relative tolerance of the type. */
 inline ::testing::AssertionResult
 rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t row,
            xm_element element)
@@ -334,8 +340,8 @@ rows_close(const std::vector<float> &got, const std::vector<float> &want, size_t
     return rows_within(got, want, row, tolerance_of(element).relative);
 }
 
-/* Row by row: the norm of the error over the row's own within the type's relative tolerance,
- * so that what is wrong in a row of small values shows. */
+/* Compares row by row: the norm of the error must be within `relative` times the norm of the row,
+ * so that errors in a row of small values show. */
 inline ::testing::AssertionResult
 rows_within_norm(const std::vector<float> &got, const std::vector<float> &want,
                  size_t row, double relative)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The products on matrix engines, with the engines emulated (kernels/cl/include/matrix_mad.h):
- * the data's way through tiles and lanes is that of the real ones, for both sizes of sub-group.
+ * A fixture for matrix products on emulated matrix engines (kernels/cl/include/matrix_mad.h).
+ * Data pass through tiles and lanes as on real engines, for both sub-group sizes.
  */
 #ifndef XM_UNIT_TESTS_PRIMITIVES_MATRIX_ENGINE_FIXTURE_H
 #define XM_UNIT_TESTS_PRIMITIVES_MATRIX_ENGINE_FIXTURE_H
@@ -12,7 +12,7 @@
 #include "runtime/reference/reference.h"
 #include "unit_tests/primitives/weight_fixture.h"
 
-/* A format, and columns of a row. */
+/* A weight format, and the number of columns of a row. */
 struct format_case {
     weight_format format;
     uint64_t k;
@@ -21,7 +21,8 @@ struct format_case {
 class MatrixEngine : public SubGroupTest
 {
   protected:
-    /* Not optimised: the emulation is long, and it is its compilation that takes time. */
+    /* Builds a kernel without optimisation: the emulation is long code, and most of the time is
+     * its compilation. */
     xm_kernel *kernel(const std::string &name, const xm_kernel_weights &w,
                       const std::string &defines)
     {

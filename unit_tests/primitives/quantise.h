@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What kernels make of activations that they multiply as 8-bit integers
- * (kernels/cl/include/bytes.h): rows whose every `factor` columns are rounded to 127 steps each way
- * of their largest. Off by 1/254 of that at most.
+ * Activations as kernels quantize them to 8-bit integers (kernels/cl/include/bytes.h): in each
+ * row every group of `factor` columns is rounded to 127 steps on both sides of zero, scaled by
+ * the largest magnitude of the group. The error is at most 1/254 of that magnitude.
  */
 #ifndef XM_UNIT_TESTS_PRIMITIVES_QUANTISE_H
 #define XM_UNIT_TESTS_PRIMITIVES_QUANTISE_H
@@ -14,7 +14,7 @@
 
 #include "runtime/util/element.h"
 
-/* Each number as the nearest that bf16 has: what kernels with tiles of AMX multiply. */
+/* Rounds each number to bf16, as kernels that multiply AMX tiles do. */
 inline std::vector<float>
 in_bf16(std::vector<float> x)
 {
@@ -23,7 +23,8 @@ in_bf16(std::vector<float> x)
     return x;
 }
 
-/* x of rows of `cols`; a factor of 0: as it is. */
+/* Returns x, rows of `cols` columns, after quantizing groups of `factor` columns; factor 0:
+ * unchanged. */
 inline std::vector<float>
 quantised(std::vector<float> x, uint64_t cols, uint32_t factor)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of sequences of one length.
+ * Attention of sequences with equal lengths.
  */
 #include "unit_tests/primitives/attention_fixture.h"
 
@@ -46,7 +46,7 @@ problems(bool prompt)
     p.mask = add_mask::shared_f32;
     p.sinks = true;
     all.push_back(p);
-    p = make("long, one head", 1, 1, 600); /* decode cuts these keys */
+    p = make("long, one head", 1, 1, 600); /* decode cuts these keys into partitions */
     p.heads_q = p.heads_kv = 1;
     p.cache = XM_F16;
     p.sinks = true;
@@ -55,7 +55,7 @@ problems(bool prompt)
     return all;
 }
 
-/* Every row of K and V has a scale of its own. */
+/* Returns a problem with a cache of i8, where each row of K and V has a scale. */
 problem
 in_eight_bits(int64_t t, int64_t past)
 {
@@ -65,7 +65,7 @@ in_eight_bits(int64_t t, int64_t past)
     return p;
 }
 
-/* The problem as the kernels for matrix engines take it. */
+/* Changes the problem to one that kernels for matrix engines take. */
 problem
 in_tiles(problem p, xm_element cache = XM_F16)
 {
@@ -96,8 +96,8 @@ force_matrix_engines()
         1);
 }
 
-/* Heads in one part and in several, queries that do not fill the lanes, soft caps, sinks, padding;
- * few tokens, whose keys are cut, and a prompt. */
+/* Head sizes that are one or several parts, queries that do not fill the lanes, soft caps, sinks,
+ * padding; few tokens, whose keys are cut into partitions, and a prompt. */
 TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
 {
     if (!xm_device_really_has(xm_engine_info(engine),
@@ -115,15 +115,15 @@ TEST_F(Attention, MatrixEnginesTakeHeadsOfEverySize)
         p.sinks = d % 128 == 0;
         p.soft_cap = dv % 128 ? 3.0f : 0.0f;
         p.keys = d % 128 ? key_mask::none : key_mask::i64;
-        p.pads_left = true; /* tiles with padding come before tiles without */
+        p.pads_left = true; /* tiles with padding come first */
         check(p);
         return true;
     });
 }
 
-/* Scores so far apart that the largest so far is left behind again and again; windows, pages of
- * whole tiles, caches of every type, alone and mixed. Where K is rotated, so is q, which is rounded
- * to halves then: scores are closer there. */
+/* Scores that grow so that the running maximum changes often; windows, pages of whole tiles,
+ * caches of every type, equal and mixed. For caches with rotated keys, q is rotated and rounded
+ * to f16, so that scores are closer there. */
 TEST_F(Attention, MatrixEnginesFollowTheLargestScore)
 {
     if (!xm_device_really_has(xm_engine_info(engine),
@@ -154,7 +154,7 @@ TEST_F(Attention, MatrixEnginesFollowTheLargestScore)
 
 TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
 {
-    const xm_variant *row = nullptr; /* decode's has the same function */
+    const xm_variant *row = nullptr; /* the table of decode has the same function */
     for (size_t v = 0; v < xm_attention_prompt_table.n; v++)
         if (xm_attention_prompt_table.rows[v].caps & XM_CAP_DPAS)
             row = &xm_attention_prompt_table.rows[v];
@@ -194,7 +194,7 @@ TEST_F(Attention, EveryDecodeVariantAgreesWithTheReference)
              });
 }
 
-/* check() compares them; heads that are a part each, and two that are one together. */
+/* check() compares the prepared rows. Heads that are one part, and two heads that form one part. */
 TEST_F(Attention, FewTokensArePreparedForTheirReader)
 {
     if (xm_engine_info(engine)->kind != XM_DEVICE_CPU)
@@ -241,7 +241,7 @@ TEST_F(Attention, EveryVariantReadsTheScaleOfEachRow)
         check(row.caps & XM_CAP_DPAS ? in_tiles(p, XM_I8) : p);
         return true;
     });
-    const int64_t pasts[] = {100, 600}; /* one of which decode cuts */
+    const int64_t pasts[] = {100, 600}; /* decode cuts one of them */
     for_rows(xm_attention_decode_table, std::size(pasts), 2,
              [&](const xm_variant &row, size_t i) {
                  const problem p = in_eight_bits(2, pasts[i]);
@@ -257,7 +257,8 @@ TEST(AttentionPartitions, AreAsManyAsTheDeviceNeedsAndNoneIsShort)
         uint32_t compute_units;
         uint64_t units, read, keys, n;
     } cuts[] = {
-        {XM_DEVICE_CPU, 2, 4, 100000, 100000, 1}, /* two units a core as it is */
+        /* two work-items a core without cutting */
+        {XM_DEVICE_CPU, 2, 4, 100000, 100000, 1},
         {XM_DEVICE_CPU, 2, 1, 255, 256, 1},
         {XM_DEVICE_CPU, 2, 1, 256, 128, 2},
         {XM_DEVICE_CPU, 2, 1, 4096, 1024, 4},
@@ -265,11 +266,12 @@ TEST(AttentionPartitions, AreAsManyAsTheDeviceNeedsAndNoneIsShort)
         {XM_DEVICE_GPU, 96, 16, 1, 32, 1},
         {XM_DEVICE_GPU, 96, 16, 127, 128, 1},
         {XM_DEVICE_GPU, 96, 16, 128, 64, 2},
-        {XM_DEVICE_GPU, 96, 16, 1000, 96, 11}, /* whole tiles of 32 keys */
+        {XM_DEVICE_GPU, 96, 16, 1000, 96, 11}, /* multiples of 32 keys */
         {XM_DEVICE_GPU, 96, 16, 1 << 20, 43712, 24},
-        {XM_DEVICE_GPU, 512, 16, 1 << 20, 16384, 64}, /* the bound of scratch */
+        {XM_DEVICE_GPU, 512, 16, 1 << 20, 16384, 64}, /* limited by the size of scratch */
         {XM_DEVICE_GPU, 96, 400, 1 << 20, 1 << 20, 1},
-        {XM_DEVICE_OTHER, 0, 1, 1000, 1024, 1}, /* a driver that counts none */
+        /* a driver that reports no compute units */
+        {XM_DEVICE_OTHER, 0, 1, 1000, 1024, 1},
     };
     for (const auto &c : cuts) {
         SCOPED_TRACE(std::to_string(c.compute_units) + " compute units, " +
@@ -327,7 +329,7 @@ TEST_F(Attention, EveryVariantNormsAndRotatesItsInputs)
                  p.q_norm = p.k_norm = true;
                  p.rotated = 64;
                  check_inputs(p);
-                 p.t = 9; /* the way of a prompt */
+                 p.t = 9; /* takes the kernels for prompts */
                  p.d = 36;
                  p.rotated = 20;
                  p.v_norm = p.shared_tables = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention on caches of 4 bits, and on those whose keys and values are of two types.
+ * Attention on caches of 4 bits, and on caches with different types of keys and values.
  */
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace
 {
 
-/* Keys, values. */
+/* Types of keys and values. */
 const std::pair<xm_element, xm_element> types[] = {
     {XM_U4, XM_U4},  {XM_F16, XM_U4}, {XM_U4, XM_F16}, {XM_I8, XM_U4},
     {XM_U4, XM_F32}, {XM_F32, XM_I8}, {XM_U4, XM_I8},
@@ -29,7 +29,7 @@ of_types(problem p, size_t i)
     return p;
 }
 
-/* As the row takes it: for matrix engines in their tiles, in halves. */
+/* Changes the problem for variants for matrix engines: f16 in tiles. */
 problem
 for_row(const xm_variant &row, problem p)
 {
@@ -42,9 +42,9 @@ for_row(const xm_variant &row, problem p)
     return p;
 }
 
-/* ---- what is stored ------------------------------------------------------------------ */
+/* ---- contents of the cache ----------------------------------------------------------------- */
 
-/* The bytes of all slabs. */
+/* A copy of the bytes of all slabs. */
 struct stored {
     std::vector<uint8_t> slab[XM_KV_SLABS];
 
@@ -57,7 +57,7 @@ struct stored {
     }
 };
 
-/* Where what a head has at a position of a sequence is. */
+/* Where the cache holds a position of a sequence for one head. */
 struct spot {
     size_t slab;
     uint64_t page, row;
@@ -72,14 +72,15 @@ find(const state &s, size_t sequence, int64_t position, uint32_t head)
             head * s.p.page + (uint64_t)position % s.p.page};
 }
 
-/* Where a part of the cache is in a page. */
+/* Where the keys or the values lie in a page. */
 struct part_of_page {
     xm_element cache;
     uint32_t n;
     uint64_t values, scales;
 };
 
-/* Takes 16 elements, number i of a row that lies at `slab`, out of what is stored. */
+/* Compares the block at element i of a row with the block that the host quantizes from x, then
+ * overwrites its bytes with the initial ones. */
 void
 take_block(uint8_t *slab, const part_of_page &p, const spot &at, size_t i, const float *x)
 {
@@ -105,7 +106,7 @@ take_block(uint8_t *slab, const part_of_page &p, const spot &at, size_t i, const
     *byte = 0xff;
 }
 
-/* A row that lies at `slab`, as the host reference reads it. */
+/* Returns a row that lies at `slab`, decoded by the host reference. */
 std::vector<float>
 read_row(const uint8_t *slab, const part_of_page &p, const spot &at)
 {
@@ -116,8 +117,8 @@ read_row(const uint8_t *slab, const part_of_page &p, const spot &at)
     return x;
 }
 
-/* Takes the rows x out of what is stored: they are rotated, and of the bits that the host makes of
- * them, which it can read; and become what memory held before. */
+/* Compares the rows x with the stored ones: rotated, and with the bits that the host computes.
+ * Then overwrites their bytes with the initial ones, so that any other write shows. */
 void
 take_rows(stored &bytes, const state &s, std::vector<float> x, const part_of_page &p)
 {
@@ -143,8 +144,8 @@ take_rows(stored &bytes, const state &s, std::vector<float> x, const part_of_pag
     }
 }
 
-/* Rows of two largest elements, of either sign; of zeros; with one element; so small that scales
- * are at their least, and zero; so large that they end. */
+/* Replaces some rows by special ones: two largest elements of opposite sign; zeros; a single
+ * element; so small that scales are lowest or zero; so large that scales are at their limit. */
 void
 add_odd_rows(std::vector<float> &x, size_t n)
 {
@@ -167,8 +168,8 @@ add_odd_rows(std::vector<float> &x, size_t n)
     }
 }
 
-/* Of heads of several blocks that are rotated, of one that is not rotated, and of one that ends
- * within a block. */
+/* Heads of several rotated blocks, of one that is not rotated, and of one that ends within a
+ * block. */
 TEST_F(Attention, EveryCacheWriterStoresRotatedBlocks)
 {
     const struct {
@@ -233,14 +234,14 @@ TEST_F(Attention, EveryVariantNormsAndRotatesWhatBecomesBlocks)
     });
 }
 
-/* ---- what is read -------------------------------------------------------------------- */
+/* ---- results of attention ------------------------------------------------------------------ */
 
 std::vector<problem>
 problems()
 {
     std::vector<problem> all;
     for (int64_t t : {1, 2, 5, 33})
-        for (int64_t past : {0, 33, 600}) /* of these decode cuts some */
+        for (int64_t past : {0, 33, 600}) /* decode cuts some of these */
             all.push_back(make("plain", past == 33 ? 3 : 1, t, past));
     problem p = make("window", 1, 17, 100);
     p.window = 20;
@@ -302,7 +303,7 @@ TEST_F(Attention, EveryVariantReadsBlocksAndTwoTypes)
             (p.ragged.empty() && p.t > decode_tokens);
         if (!sample::is_whole() && is_prompt != (strstr(row.name, "prompt") != nullptr))
             return false;
-        if (row.refuses && p.dv > 256) /* of sub-groups, which sum in registers */
+        if (row.refuses && p.dv > 256) /* sub-group variants, which sum in registers */
             return false;
         check(for_row(row, p));
         return true;
@@ -320,9 +321,9 @@ TEST_F(Attention, EveryVariantReadsBlocksAndTwoTypes)
         }
 }
 
-/* Whole words for every lane, of one, two, four and eight elements, and rows of other lengths; keys
- * in whole parts of 16 bytes, and others. Values are rotated back by the combination of partitions,
- * or where there is one partition by the kernel itself. */
+/* Heads whose lanes read whole words of one, two, four or eight elements, and other heads; keys
+ * in whole parts of 16 bytes, and others. Values are rotated back when partitions are combined,
+ * or by the kernel itself if there is one partition. */
 TEST_F(Attention, SubGroupsReadRowsInWordsAndByElements)
 {
     static const struct {
@@ -342,7 +343,7 @@ TEST_F(Attention, SubGroupsReadRowsInWordsAndByElements)
         GTEST_SKIP() << "the device has no sub-groups";
     force(t.step, row);
     for (const auto &c : cases)
-        for (int64_t past : {40, 600}) { /* one of which is cut */
+        for (int64_t past : {40, 600}) { /* decode cuts one of them */
             problem p = make("layout", 1, 1, past);
             p.heads_q = p.heads_kv = 1;
             p.element = XM_F16;
@@ -356,8 +357,7 @@ TEST_F(Attention, SubGroupsReadRowsInWordsAndByElements)
         }
 }
 
-/* Rows that no query sees hold NaN patterns: of positions that are padding, and, as in all tests
- * here, of those that nobody has written. */
+/* Rows that no query sees hold NaN: padding, and positions that were never written. */
 TEST_F(Attention, WhatNobodySeesMayBeAnything)
 {
     const xm_element caches[] = {XM_U4, XM_I8, XM_F16};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention on the grid of sizes that ggml tries FLASH_ATTN_EXT with (test-backend-ops), by its
- * measure and bound: of each row, the error's power is at most 5e-4 of the result's. Keys and
- * values of 4 bits are those that were stored, as everywhere in these tests.
+ * Attention on the sizes with which ggml tests FLASH_ATTN_EXT (test-backend-ops), by its measure
+ * and limit: in each row the power of the error is at most 5e-4 of that of the result. The
+ * reference reads the stored keys and values of 4-bit caches.
  */
 #include "unit_tests/primitives/attention_fixture.h"
 
@@ -19,9 +19,9 @@ const uint32_t groups[] = {1, 4, 12};
 const xm_element caches[] = {XM_F32, XM_F16, XM_I8, XM_U4};
 const int64_t keys[] = {113, 512, 1024}, few_rows[] = {1, 3}, many_rows[] = {32, 75};
 
-/* What kernels are built for. */
+/* Combinations for which kernels are built anew. */
 const size_t n_shapes = std::size(heads) * std::size(groups) * std::size(caches);
-/* What they are run with beside it: 3 numbers of keys, 2 of rows, a mask, sinks, a soft cap. */
+/* Runs of each: 3 numbers of keys, 2 of rows; with and without a mask, sinks, a soft cap. */
 const size_t n_runs = 3 * 2 * 2 * 2 * 2;
 
 problem
@@ -93,8 +93,8 @@ class AttentionGrid : public Attention
             ASSERT_LE(nmse(&got[i], &want[i], p.dv), MOST) << "row " << i / p.dv;
     }
 
-    /* Each row of the table takes one of a few shapes, another of the runs with each; where the
-     * grid is whole, all shapes. */
+    /* Each variant takes a few shapes and one run of each; with XM_TEST_ALL=1 it takes all
+     * shapes. */
     void check_grid(const xm_variant_table &table, bool prompt)
     {
         enum { FEW = 3 };
@@ -110,7 +110,7 @@ class AttentionGrid : public Attention
             const xm_attention_desc d = desc_of(p);
             const char *why = xm_attention_supports(xm_engine_info(engine), &d);
             EXPECT_TRUE(!why || p.cache == XM_U4) << why;
-            if (why) /* nobody takes them: heads that are not whole blocks of 4 bits */
+            if (why) /* no variant takes heads that are not whole 4-bit blocks */
                 return true;
             if (row.refuses && row.refuses(&d))
                 return false;

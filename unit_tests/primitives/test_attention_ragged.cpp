@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of sequences of any lengths in one run: rows that are flat, pages in several slabs.
+ * Attention of sequences with different lengths in one run: rows of all sequences in a row, pages
+ * in several slabs.
  */
 #include <algorithm>
 
@@ -9,7 +10,8 @@
 namespace
 {
 
-/* Two of them may be cut; one has no past, one no tokens; prompts end beside tiles. */
+/* Lengths {past, tokens}: decode may cut two of them; one has no past, one no tokens; prompts do
+ * not fill tiles. */
 const std::vector<length> mixed = {{0, 7}, {3, 1}, {40, 2}, {700, 1}, {129, 33}, {5, 0}};
 const std::vector<length> decodes_first = {{3, 1},  {700, 1},  {40, 2}, {0, 4},
                                            {31, 0}, {129, 33}, {0, 7}};
@@ -56,7 +58,7 @@ ragged_problems()
     return all;
 }
 
-/* As the problem, its keys and values in 8 bits. */
+/* Returns the problem with a cache of i8. */
 problem
 in_eight_bits(problem p)
 {
@@ -105,8 +107,7 @@ TEST_F(Attention, EveryVariantReadsRaggedScales)
     for_rows(xm_attention_inputs_table, all.size(), 1, check_scaled);
 }
 
-/* A partition that a sequence does not reach leaves nothing in the result, whatever the scratch
- * held. */
+/* A partition beyond the keys of a sequence adds nothing to the result, whatever scratch holds. */
 TEST_F(Attention, EveryCombineVariantTakesEmptyPartitions)
 {
     for (size_t v = 0; v < xm_attention_combine_table.n; v++) {
@@ -125,7 +126,7 @@ TEST_F(Attention, EveryCombineVariantTakesEmptyPartitions)
     }
 }
 
-/* Pages that are not kept are not seen; slab 0 is not there either. */
+/* Keys without a page are left out; slab 0 is missing, too. */
 TEST_F(Attention, EveryVariantLeavesKeysWithoutAPageOut)
 {
     auto check_gap = [&](const xm_variant &row, size_t) {
@@ -149,8 +150,8 @@ TEST_F(Attention, EveryVariantLeavesKeysWithoutAPageOut)
     for_rows(xm_attention_decode_table, 1, 1, check_gap);
 }
 
-/* What a sequence gives does not depend on its neighbours: to the bit where the same kernel cuts
- * its keys in the same way. */
+/* The result of a sequence does not depend on the others; its bits are equal if the same kernel
+ * cuts its keys into the same partitions. */
 TEST_F(Attention, ASequenceGivesWhatItGivesAlone)
 {
     for (const auto &lengths : {mixed, decodes_first}) {
@@ -199,7 +200,7 @@ TEST_F(Attention, ASequenceGivesWhatItGivesAlone)
     EXPECT_EQ(got, each);
 }
 
-/* Every row of a ragged run has a row of the tables; sequences begin where others have ended. */
+/* Each row of a ragged run has its own row of the tables; sequences begin where others ended. */
 TEST_F(Attention, EveryVariantNormsAndRotatesRaggedInputs)
 {
     for_rows(xm_attention_inputs_table, 1, 1, [&](const xm_variant &, size_t) {
@@ -282,7 +283,7 @@ TEST_F(Attention, CopiesAPage)
 
 /* ---- refusals ----------------------------------------------------------------------- */
 
-/* Two sequences of 3 and 4 positions before 2 tokens each, and what may be wrong with them. */
+/* Two sequences of 3 and 4 positions before 2 tokens each, and members to make them invalid. */
 struct asked {
     std::vector<length> lengths = {{3, 2}, {4, 2}};
     int64_t q_rows = 4, key_mask = 0, tables = 4;
@@ -336,7 +337,7 @@ TEST_F(Attention, RefusesSequencesThatDoNotFit)
     }
 }
 
-/* Tables of [1, T] are for every sequence of T tokens, not for others. */
+/* A table [1, T] may serve several sequences only if each of them has T tokens. */
 TEST_F(Attention, SharesTablesBetweenSequencesOfOneLengthOnly)
 {
     const problem p = make_ragged("shared tables", {{0, 1}, {0, 3}});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of halves on caches of few bits, which processors multiply as 16-bit integers: the
- * sums that are the largest, the weights that are the smallest, and what is not a number.
+ * Attention in f16 on caches of few bits, which processors multiply as 16-bit integers: the
+ * largest sums, the smallest weights, and NaN.
  */
 #include <algorithm>
 
@@ -11,7 +11,7 @@
 namespace
 {
 
-/* Keys, values. */
+/* Types of keys and values. */
 std::vector<std::pair<xm_element, xm_element>>
 some_types()
 {
@@ -34,7 +34,7 @@ halves(const char *name, int64_t t, int64_t past, uint32_t d,
     return p;
 }
 
-/* Of rows of n elements, each with x in the first. */
+/* Returns rows of n elements: x in the first column, else 0. */
 std::vector<float>
 spikes(size_t rows, size_t n, float x)
 {
@@ -64,8 +64,8 @@ TEST_F(Attention, RowsOfFewBitsStayAsExactAsHalves)
     }
 }
 
-/* Rows that are spikes are flat once they are rotated: all products have one sign, and no sum of
- * as many can be larger. */
+/* A row with one element becomes flat when it is rotated: all products have one sign, so that no
+ * sum of as many products is larger. */
 TEST_F(Attention, TheLargestSumsOfProductsFit)
 {
     for (const auto &type : some_types())
@@ -83,8 +83,8 @@ TEST_F(Attention, TheLargestSumsOfProductsFit)
         }
 }
 
-/* One key has half of the weight and a value of zeros: the result is that of all others, each with
- * a weight of e^-9. */
+/* One key has half of the weight, and its values are zero. The result is that of the other keys,
+ * each with a weight of e^-9. */
 TEST_F(Attention, SmallWeightsCountBesideALargeOne)
 {
     for (const auto &type : some_types())
@@ -109,7 +109,7 @@ TEST_F(Attention, AQueryThatIsNoNumberGivesNone)
 {
     for (const auto &type : some_types())
         for (int64_t t : {1, 9})
-            for (int64_t past : {3, 700}) { /* of which decode cuts the second */
+            for (int64_t past : {3, 700}) { /* decode cuts the keys of the second */
                 problem p = halves("not a number", t, past, 64, type);
                 SCOPED_TRACE(xm_element_text(type.first));
                 create(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the rows of choose take, against the host's sampler: the same logits, seed and number of
+ * The variants of choose compared with the host's sampler: equal logits, seed and number of
  * choices give the same token, whatever other texts the launch has.
  */
 #include "primitives/choose/choose.h"
@@ -17,7 +17,7 @@ enum { CHOICES = 6, HOST_TOKENS = 5 };
 using floats = std::vector<float>;
 using Ids = std::vector<int32_t>;
 
-/* As models give them, and rows that they hardly give: ties, excluded tokens, a peak. */
+/* Returns logits as models give them, or unusual ones: ties, excluded tokens, a peak. */
 floats
 make_row(size_t n, uint32_t kind)
 {
@@ -50,7 +50,7 @@ sampling(float temperature, int top_k, float top_p, float min_p, uint64_t seed)
     return s;
 }
 
-/* What a device is told of a text. */
+/* The settings and token counts of a text that the device gets. */
 struct Start {
     xm_token_choice how = {};
     std::vector<xm_token_count> counts;
@@ -77,8 +77,8 @@ class Choose : public PrimitiveTest
         setenv("XM_FORCE", both.c_str(), 1);
         optimise_for(xm_choose_tables[1].rows[take]);
     }
-    /* The next `n` tokens of each text by the device, which has them where the next run reads
-     * them. The rows of logits are equally long. */
+    /* Returns the next n tokens of each text, chosen on the device, which also writes them where
+     * the next run reads them. All rows of logits have one length. */
     std::vector<Ids> on_device(const std::vector<floats> &rows,
                                const std::vector<Start> &texts, size_t n,
                                xm_element e = XM_I64)
@@ -128,7 +128,7 @@ class Choose : public PrimitiveTest
                   XM_OK);
         std::vector<Ids> got(texts.size());
         for (size_t k = 0; k < n; k++) {
-            /* Penalties change them, and a run makes them anew. */
+            /* Penalties change the logits in place; here they are written again for each choice. */
             EXPECT_EQ(xm_queue_write(run.queue, row.operand().buffer, 0, logits.data(),
                                      logits.size() * sizeof(float), &err),
                       XM_OK);
@@ -152,7 +152,7 @@ class Choose : public PrimitiveTest
         start.how = how;
         return on_device(std::vector<floats>{logits}, {start}, n, e)[0];
     }
-    /* The same by the host, behind `skipped` tokens. */
+    /* Returns the next n tokens chosen on the host, after `skipped` choices. */
     Ids on_host(const floats &logits, const xm_sampling &s, size_t n, size_t skipped,
                 xm_token_choice *how)
     {
@@ -179,8 +179,8 @@ class Choose : public PrimitiveTest
         const auto want = on_host(logits, s, n, logits.size() % 3, &how);
         ASSERT_EQ(on_device(logits, how, n), want);
     }
-    /* A text whose penalties see the tokens of a prompt, and some that the host has taken; the
-     * tokens `barred` never come. `want`: its next n tokens by the host. */
+    /* Begins a text whose penalties count a prompt and tokens that the host chose. Tokens in
+     * `barred` must not come. `want`: its next n tokens by the host. */
     Start begin_text(const floats &logits, const xm_sampling &s, size_t n, Ids &want,
                      const Ids &barred = {})
     {
@@ -196,7 +196,7 @@ class Choose : public PrimitiveTest
         want.resize(n);
         for (size_t i = 0; i < n + HOST_TOKENS; i++) {
             int32_t id;
-            if (i == HOST_TOKENS) { /* from here on by the device, too */
+            if (i == HOST_TOKENS) { /* the device begins here */
                 xm_seen_tokens seen;
                 EXPECT_TRUE(xm_sampler_on_device(sampler, &start.how, &seen));
                 start.how.adjusts |= !barred.empty();
@@ -263,7 +263,7 @@ TEST_F(Choose, EveryRowDrawsTheHostsToken)
     }
 }
 
-/* What follows from the seed and the number alone, many times over. */
+/* Choices that depend only on the seed and the number of the choice. */
 TEST_F(Choose, AllChoicesOfATextAreTheHosts)
 {
     force_rows(0, 0);
@@ -271,7 +271,7 @@ TEST_F(Choose, AllChoicesOfATextAreTheHosts)
     expect_same({1.0f, 3.0f, 0.5f, 2.0f, 2.5f}, sampling(2.0f, 4, 0.9f, 0.0f, 9), 2000);
 }
 
-/* Logits so close that a penalty moves the best one. */
+/* Returns logits so close that a penalty changes the best one. */
 floats
 flat_row(size_t n, uint32_t seed)
 {
@@ -280,7 +280,7 @@ flat_row(size_t n, uint32_t seed)
     floats row(n);
     for (float &x : row)
         x = normal(r) * (r() % 3 ? 0.3f : 1.0f);
-    for (size_t i = 0; i < n; i += 1 + n / 50) /* a few that come again and again */
+    for (size_t i = 0; i < n; i += 1 + n / 50) /* a few tokens that come often */
         row[i] = 3.0f + 0.2f * normal(r);
     return row;
 }
@@ -314,13 +314,14 @@ TEST_F(Choose, EveryRowSeesTheTokensThatTheHostSees)
                         const floats row = flat_row(n, (uint32_t)seed);
                         seed++;
                         expect_same_text(row, s, 20);
-                        if (seed % 4 == 0) /* the two best, and one that there is not */
+                        /* the two best tokens, and an id that does not exist */
+                        if (seed % 4 == 0)
                             expect_same_text(row, s, 20, {0, 1, (int32_t)n});
                     }
         }
 }
 
-/* Of ids that must not come none does, with or without penalties. */
+/* Barred tokens never come, with or without penalties. */
 TEST_F(Choose, BarredTokensNeverCome)
 {
     for (size_t best = 0; best < xm_choose_tables[0].n; best++)
@@ -335,8 +336,8 @@ TEST_F(Choose, BarredTokensNeverCome)
         }
 }
 
-/* Texts of all kinds in one launch: each takes the token that it takes alone, also beside one whose
- * logits are no distribution. */
+/* Texts of all kinds in one launch: each gets the token that it gets alone, also beside a text
+ * whose logits are NaN. */
 TEST_F(Choose, TextsOfABatchDoNotSeeEachOther)
 {
     std::vector<xm_sampling> kinds;
@@ -368,14 +369,14 @@ TEST_F(Choose, TextsOfABatchDoNotSeeEachOther)
                 rows[5][n / 2] = NAN;
                 want[5].assign(12, -1);
                 EXPECT_EQ(on_device(rows, starts, 12), want) << n;
-                /* neither draws nor adjusts, with one that does */
+                /* a text without draws and penalties beside one with them */
                 EXPECT_EQ(on_device({rows[0], rows[1]}, {starts[0], starts[1]}, 12),
                           (std::vector<Ids>{want[0], want[1]}));
             }
         }
 }
 
-/* A token that is no part of a distribution is told; what is excluded is not. */
+/* NaN in the logits is reported; excluded tokens (-inf) are not. */
 TEST_F(Choose, UnsoundLogitsGiveNoToken)
 {
     xm_token_choice drawing;

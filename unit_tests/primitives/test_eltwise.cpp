@@ -13,7 +13,7 @@ I(double x)
     return (int64_t)x;
 }
 
-/* The formulas of eltwise.def, on the host. */
+/* Returns the result of a function of eltwise.def, computed on the host. */
 double
 formula(xm_eltwise_fn fn, bool integer, double a, double b, double c, double p0,
         double p1)
@@ -49,7 +49,7 @@ positive(size_t n, uint32_t seed)
     return v;
 }
 
-/* Operands of a function: most are for any numbers above 0. */
+/* Returns operands; most functions get values above 0. */
 std::vector<float>
 operands_of(xm_eltwise_fn fn, size_t n, uint32_t seed)
 {
@@ -64,8 +64,8 @@ operands_of(xm_eltwise_fn fn, size_t n, uint32_t seed)
 class Eltwise : public PrimitiveTest
 {
   protected:
-    /* f over n elements that are all of one type but for a boolean result or condition.
-     */
+    /* Runs f on n elements. All operands and the result have one type, except a boolean result or
+     * condition. */
     void check(xm_eltwise_fn fn, xm_element e, xm_element result,
                const std::vector<float> *values)
     {
@@ -153,7 +153,7 @@ bits_of(float f)
     return bits;
 }
 
-/* Every number of bf16 and what lies between it and the next: ties and their neighbours, zeros,
+/* Every bf16 number and f32 numbers between it and the next: ties and their neighbours, zeros,
  * subnormals, infinities, NaN. */
 TEST_F(Eltwise, RoundsToBf16BitByBit)
 {
@@ -244,7 +244,7 @@ elements(const std::vector<int64_t> &dims)
     return n;
 }
 
-/* The element of `dims` that lies under element `at` of `y`. */
+/* Returns the element of an operand of `dims` that element `at` of the broadcast result reads. */
 size_t
 under(size_t at, const std::vector<int64_t> &dims, const std::vector<int64_t> &y)
 {

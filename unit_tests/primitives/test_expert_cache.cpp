@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The expert cache against a plain model of it: slots, evictions and counts over random streams
- * of ids, and the bytes that lie in the slots.
+ * The expert cache compared with a simple model: slots, evictions and counts for random ids, and
+ * the bytes in the slots.
  */
 #include "primitives/moe/expert_cache.h"
 
@@ -16,7 +16,7 @@ namespace
 
 const weight_format u4g32 = {XM_U4, 32, true}, i8row = {XM_I8, UINT64_MAX, false};
 
-/* Least recently used, ties by the lowest slot. */
+/* The model evicts the least recently used expert; of several, that in the lowest slot. */
 struct lru_model {
     std::map<int64_t, size_t> slot_of;
     std::vector<int64_t> expert_in;
@@ -55,7 +55,7 @@ struct lru_model {
     }
 };
 
-/* A weight whose bytes lie in an aligned buffer, as on devices that copy. */
+/* A weight in an aligned buffer, as on devices that copy weights. */
 struct aligned_weight {
     test_weight bytes;
     xm_device_weight device = {};
@@ -114,7 +114,7 @@ class ExpertCache : public PrimitiveTest
             << err.text;
         return {v.begin(), v.end()};
     }
-    /* Every slot that the model says is taken holds that expert, part by part. */
+    /* Fails unless every used slot holds the parts of the model's expert. */
     void expect_bytes(const xm_expert_cache *c, const lru_model &m)
     {
         for (uint32_t i = 0; i < c->n_parts; i++) {
@@ -132,7 +132,7 @@ class ExpertCache : public PrimitiveTest
     std::vector<int64_t> some_ids(size_t n, uint64_t experts)
     {
         std::vector<int64_t> ids;
-        /* the first experts more often than the last */
+        /* draws the first experts more often than the last */
         for (size_t i = 0; i < n; i++)
             ids.push_back((int64_t)(gen() % experts * (gen() % experts) / experts));
         return ids;
@@ -160,7 +160,7 @@ class ExpertCache : public PrimitiveTest
     std::mt19937 gen{7};
 };
 
-/* The bytes that so many slots and their tables take. */
+/* Returns the bytes of this number of slots and their tables. */
 uint64_t
 bytes_for(const xm_expert_rows &rows, uint64_t slots, xm_queue *queue)
 {
@@ -207,7 +207,8 @@ TEST_F(ExpertCache, EveryRowIsTheModel)
     }
 }
 
-/* At odd addresses, as on devices that read the file; interleaved with biases and a factor. */
+/* Weights at odd addresses, as on devices that read the mapped file; gate and up interleaved,
+ * with biases and a factor. */
 TEST_F(ExpertCache, BiasesComeAlongAndNothingNeedsToBeAligned)
 {
     const uint64_t experts = 9;
@@ -225,10 +226,11 @@ TEST_F(ExpertCache, BiasesComeAlongAndNothingNeedsToBeAligned)
         xm_status s =
             xm_expert_cache_create(engine, &rows, 2, 8, 8192, queue, &c.p, &err);
         if (s == XM_UNSUPPORTED)
-            continue; /* the device does not take this row */
+            continue; /* the device cannot run this variant */
         ASSERT_XM_OK(s);
         ASSERT_TRUE(c.p);
-        EXPECT_EQ(c.p->n_parts, 7u); /* of gate three, of down one, biases, factor */
+        /* gate has three, down one, then biases and the factor */
+        EXPECT_EQ(c.p->n_parts, 7u);
         EXPECT_TRUE(c.p->rows.factor);
         EXPECT_LT(c.p->slots, experts);
         EXPECT_FALSE(c.p->rows.up);
@@ -259,14 +261,14 @@ TEST_F(ExpertCache, HoldsWhatHasRoom)
         xm_expert_cache_create(engine, &rows, 4, 32, 1 << 20, queue, &all.p, &err));
     ASSERT_TRUE(all.p);
     EXPECT_EQ(all.p->slots, 8u);
-    EXPECT_TRUE(xm_expert_cache_holds(all.p, 32)); /* of them at most 8 differ */
+    EXPECT_TRUE(xm_expert_cache_holds(all.p, 32)); /* at most 8 of them differ */
     EXPECT_FALSE(xm_expert_cache_holds(all.p, 33));
     ASSERT_XM_OK(
         xm_expert_cache_create(engine, &rows, 5, 32, bytes, queue, &none.p, &err));
     EXPECT_FALSE(none.p) << "fewer slots than a token needs";
 }
 
-/* After a failure nothing in the slots is trusted. */
+/* After a failure the contents of the slots are not trusted. */
 TEST_F(ExpertCache, IsFilledAnewAfterClearing)
 {
     test_weight gate(8, 4, 32, u4g32, 1), up(8, 4, 32, u4g32, 2),
@@ -288,7 +290,7 @@ TEST_F(ExpertCache, IsFilledAnewAfterClearing)
     }
 }
 
-/* u4 in rows of odd length: an expert would begin in the middle of a byte. */
+/* With u4 in rows of odd length an expert would begin within a byte. */
 TEST_F(ExpertCache, AnExpertIsWholeBytes)
 {
     const weight_format u4 = {XM_U4, UINT64_MAX, false};
@@ -300,7 +302,7 @@ TEST_F(ExpertCache, AnExpertIsWholeBytes)
     EXPECT_FALSE(c.p);
 }
 
-/* What is moved is the bytes of blocks; the slots are weights of the same format. */
+/* The cache copies the bytes of blocks; the slots are weights of the same block format. */
 TEST_F(ExpertCache, HoldsBlocks)
 {
     const uint64_t experts = 12;
@@ -325,7 +327,7 @@ TEST_F(ExpertCache, HoldsBlocks)
     }
 }
 
-/* Factors move with the experts; a codebook is all experts'. */
+/* Factors are copied with their expert; a codebook is shared by all experts. */
 TEST_F(ExpertCache, HoldsFactorsAndCodebooks)
 {
     const uint64_t experts = 12;
@@ -348,7 +350,7 @@ TEST_F(ExpertCache, HoldsFactorsAndCodebooks)
     expect_like_model(c.p, 12, 2);
 }
 
-/* An entry would have to be gathered from several places. */
+/* A view is refused, because an expert's bytes are not contiguous. */
 TEST_F(ExpertCache, RefusesPartsOfWeights)
 {
     test_weight whole(6, 8, 64, u4g32, 1), part(6, 8, 64, view_of(u4g32), 1),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prepared rows: what they are, that every maker writes the same, and that readers take them.
+ * Prepared rows: their contents, that every kernel that writes them writes the same, and that
+ * kernels read them.
  */
 #include <algorithm>
 
@@ -23,8 +24,8 @@ const weight_format formats[] = {
 };
 const uint64_t columns[] = {256, 320, 352};
 
-/* Integer k of a row of units, read as bytes or as pairs of 16 bits: which of them lies there is
- * the device's choice (kernels/cl/include/shorts.h). */
+/* Returns integer k of a row, stored as bytes or as pairs of 16 bits. The device chooses which
+ * (kernels/cl/include/shorts.h). */
 int
 unit_integer(const std::vector<int64_t> &words, uint64_t at, uint64_t k, bool bytes)
 {
@@ -38,7 +39,7 @@ unit_integer(const std::vector<int64_t> &words, uint64_t at, uint64_t k, bool by
     return (int16_t)(word(in_word % 2) >> in_word / 2 * 16);
 }
 
-/* Whether a row of units has minus the sum of each 16 integers where they are read so. */
+/* Returns whether the row holds, for each 16 integers read in this way, minus their sum. */
 bool
 sums_agree(const std::vector<int64_t> &words, uint64_t at, uint64_t blocks, bool bytes)
 {
@@ -52,13 +53,13 @@ sums_agree(const std::vector<int64_t> &words, uint64_t at, uint64_t blocks, bool
     return agree;
 }
 
-/* A prepared row as its description says (kernels/cl/include/prepared.h), taken apart. */
+/* A prepared row (kernels/cl/include/prepared.h), decoded. */
 struct prepared_row {
     std::vector<float> x, sums; /* k in natural order */
 };
 
-/* A row of 8-bit integers (kernels/cl/include/bytes.h), taken apart; `has_sums`: minus the sums of
- * each 16 are there. */
+/* Decodes a row of 8-bit integers (kernels/cl/include/bytes.h). `has_sums`: minus the sum of each
+ * 16 integers follows them, and is checked. */
 prepared_row
 take_bytes_apart(const std::vector<int64_t> &words, uint64_t at, uint64_t cols,
                  bool has_sums = true)
@@ -132,7 +133,7 @@ take_apart(const std::vector<int64_t> &words, uint64_t at, const xm_rows_form &f
 class Form : public PrimitiveTest
 {
   protected:
-    /* Calls fn for every format and length that its blocks and groups divide. */
+    /* Calls fn for every format, and for every length that its blocks and groups divide. */
     template <class F> void for_formats(xm_element src, F fn)
     {
         for (const weight_format &format : formats) {
@@ -188,7 +189,7 @@ TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
     for_formats(XM_F16, [&](test_weight &w, const xm_rows_form &f) {
         const uint64_t cols = w.device->host.cols;
         if (f.form == XM_FORM_BYTES)
-            return; /* BytesAreWithinHalfAStepOfTheLargest */
+            return; /* checked by BytesAreWithinHalfAStepOfTheLargest */
         tensor x(XM_F16, {(int64_t)rows, (int64_t)cols}, random_floats(rows * cols, 7));
         const std::vector<int64_t> got = prepared(w, f, x, rows);
         const std::vector<float> want = x.rounded();
@@ -209,7 +210,8 @@ TEST_F(Form, PreparedRowsAreWhatTheirDescriptionSays)
     });
 }
 
-/* Pairs of columns in a word, tokens beside each other, zeros behind the last of both. */
+/* A word holds a pair of columns; words of different tokens are adjacent; zeros fill up tokens
+ * and columns. */
 TEST_F(Form, TilesOfBf16AreRoundedNumbers)
 {
     const uint64_t rows = 19, tiles = 2;
@@ -243,7 +245,8 @@ TEST_F(Form, TilesOfBf16AreRoundedNumbers)
     }
 }
 
-/* Off by 1/254 of the largest of those that share a factor, which is itself exact. */
+/* The error is at most 1/254 of the largest magnitude that shares the scale, which itself is
+ * exact. */
 TEST_F(Form, BytesAreWithinHalfAStepOfTheLargest)
 {
     const uint64_t rows = 3;
@@ -284,7 +287,7 @@ TEST_F(Form, BytesAreWithinHalfAStepOfTheLargest)
     }
 }
 
-/* A number that is none says so in all that shares its factor, and nowhere else. */
+/* NaN makes all elements that share its scale NaN, and no others. */
 TEST_F(Form, BytesOfNoNumberAreNone)
 {
     test_weight w(1, 8, 128, {XM_U4, 32, true}, 1);
@@ -323,7 +326,7 @@ TEST_F(Form, ANormWritesTheRowsThatPreparingItsResultGives)
     }
 }
 
-/* Two results for two readers of different formats, one of f16 and one of f32. */
+/* One result for a reader of f16 rows, and one for a reader of f32 rows with another format. */
 TEST_F(Form, ARowChainWritesEachResultForItsReader)
 {
     const int64_t rows = 2, cols = 256;
@@ -361,7 +364,7 @@ TEST_F(Form, ARowChainWritesEachResultForItsReader)
     EXPECT_EQ(p1.read_ints(), prepared(router, desc.prepared[1], y1, rows));
 }
 
-/* More rows than a reader takes are not written: the value has no room for them. */
+/* The value has no room for more rows than a reader takes: they are not prepared. */
 TEST_F(Form, MoreRowsThanAReaderTakesAreNotWritten)
 {
     const int64_t rows = XM_FEW_TOKENS + 1, cols = 256;
@@ -382,7 +385,7 @@ TEST_F(Form, MoreRowsThanAReaderTakesAreNotWritten)
 class Reader : public Form
 {
   protected:
-    /* y of `rows` rows: plain x is poison, and what PREPARED has is of another x. */
+    /* Returns y of `rows` rows. The plain x is NaN, and the prepared rows come from another x. */
     std::vector<float> multiply(test_weight &w, uint32_t factor, xm_rows_form said,
                                 tensor &x, const xm_operand &prepared, int64_t rows)
     {
@@ -398,7 +401,7 @@ class Reader : public Form
         EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_OK) << err.text;
         xm_operand o[XM_LINEAR_N_OPERANDS] = {};
         o[XM_LINEAR_X] = x.operand();
-        o[XM_LINEAR_X].dim[0] = rows; /* the first of them */
+        o[XM_LINEAR_X].dim[0] = rows; /* only the first rows */
         o[XM_LINEAR_Y] = y.operand();
         o[XM_LINEAR_PREPARED] = prepared;
         uint64_t bytes = 0;
@@ -413,8 +416,8 @@ class Reader : public Form
     }
 };
 
-/* The form of every format and factor is looked at; a quarter of these pairs is multiplied, because
- * each builds kernels of its own. */
+/* The form is checked for every format and scale group. A quarter of these pairs is multiplied,
+ * because each builds kernels. */
 TEST_F(Reader, TakesFewRowsOfItsFormAndNoOthers)
 {
     const int64_t cols = 256, few = XM_FEW_TOKENS;
@@ -457,7 +460,7 @@ TEST_F(Reader, TakesFewRowsOfItsFormAndNoOthers)
     EXPECT_EQ(forms.count(XM_FORM_BYTES), forms.count(XM_FORM_SHORTS));
 }
 
-/* f32 rows are what float weights meet. */
+/* Float weights are multiplied by f32 rows. */
 TEST_F(Reader, ReadsPlainRowsWhereTheyLieAsItWants)
 {
     test_weight w(1, 24, 256, {XM_F32, 0, false}, 1),
@@ -489,7 +492,7 @@ TEST(FormParts, AreWholeBlocksAndGroups)
     EXPECT_EQ(xm_prepared_part(&f, 96), 384u);
 }
 
-/* short_gemm.h reads the odd row's neighbour. */
+/* short_gemm.h reads rows in pairs, so that the last odd row needs a neighbour. */
 TEST(FormBytes, PairsOfRowsAreWhole)
 {
     const xm_rows_form pairs = {XM_FORM_SHORT_PAIRS, 8, 0};

@@ -75,7 +75,7 @@ TEST_F(Embedding, EveryVariantAgreesWithTheReference)
     });
 }
 
-/* One row of all codes, or of ones with all codes as scales of 16 columns each. */
+/* A row of all codes of a type, or of ones with all codes as scales of 16 columns each. */
 struct every_code {
     xm_element element, scale;
 };
@@ -95,7 +95,7 @@ class Codes : public PrimitiveTest
         std::vector<uint8_t> data(n), scale(256);
         for (size_t i = 0; i < 256; i++)
             scale[i] = (uint8_t)i;
-        for (size_t i = 0; i < n; i++) /* 0x38 and 0x3c are 1 */
+        for (size_t i = 0; i < n; i++) /* 0x38 and 0x3c are the code of 1 */
             data[i] = has_scale   ? c.element == XM_F8E4M3 ? 0x38 : 0x3c
                       : is_4_bits ? (uint8_t)((2 * i + 1) << 4 | (2 * i % 16))
                                   : (uint8_t)i;
@@ -113,7 +113,7 @@ class Codes : public PrimitiveTest
         check_row(w);
     }
 
-    /* Bits, but for subnormal numbers, which a device may make zeros. */
+    /* Compares bits, except for subnormal numbers, which a device may flush to zero. */
     void check_row(const xm_weight &w)
     {
         xm_device_weight *d = nullptr;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cases with which ggml tests a product for few tokens whose result a bias, a gate and a gated
- * activation follow (MUL_MAT_VEC_FUSION): dense weights, and 8 of 16 experts by their ids. The
- * square of each row's error is within ggml's limit of its own. Without XM_TEST_ALL=1 a sample
- * runs.
+ * The cases with which ggml tests products of few tokens followed by a bias, a gate and a gated
+ * activation (MUL_MAT_VEC_FUSION): dense weights, and 8 of 16 experts by their ids. In each row
+ * the squared error must be within ggml's limit times the squared result. Without XM_TEST_ALL=1 a
+ * sample of the cases runs.
  */
 #include "primitives/gather/gather.h"
 #include "primitives/linear/linear.h"
@@ -20,7 +20,7 @@ enum { N = 32, K = 256, EXPERTS = 16, USED = 8 };
 struct glu_case {
     weight_format f;
     bool biased, gated;
-    xm_activation activation; /* of a gate */
+    xm_activation activation; /* of the gate */
     int64_t tokens;
 };
 
@@ -44,7 +44,7 @@ glu_cases(bool by_ids)
     return cases;
 }
 
-/* x [tokens,K] times a weight's rows of one expert, with its bias. */
+/* Returns x [tokens,K] times the weight of one expert, plus its bias. */
 std::vector<double>
 product(const xm_weight &w, uint64_t expert, const float *x, const float *bias)
 {
@@ -129,7 +129,7 @@ class GluGrid : public PrimitiveTest
         }
     }
 
-    /* Without a gate: the experts' products alone. */
+    /* Compares the products of experts without a gate. */
     void check_ids(const glu_case &c)
     {
         SCOPED_TRACE(name(c));
@@ -151,7 +151,7 @@ class GluGrid : public PrimitiveTest
         }
     }
 
-    /* Gated experts, whose results go through a third weight and are added up. */
+    /* Compares gated experts: their results are multiplied by a third weight and added up. */
     void check_gated_ids(const glu_case &c)
     {
         SCOPED_TRACE(name(c));

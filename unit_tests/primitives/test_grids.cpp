@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rope, softmax and the choice of experts on the grids of sizes that ggml tries its backends with
- * (test-backend-ops), and by its measure: the error's power as a share of the result's, against
- * formulas in double. Beside them heads of 256 and 512 whose frequencies are mostly divided away.
+ * Rope, softmax and the choice of experts on the sizes with which ggml tests its backends
+ * (test-backend-ops), by its measure: the power of the error relative to that of the result,
+ * against formulas in double precision. Also heads of 256 and 512 whose frequencies are mostly
+ * divided away.
  */
 #include <algorithm>
 #include <numeric>
@@ -33,8 +34,8 @@ nmse(const std::vector<float> &got, const std::vector<double> &want)
 
 /* ---- rope ---------------------------------------------------------------------------- */
 
-/* Heads of d, of which the first r elements are rotated; of the frequencies the first `kept` are
- * what they are, the others divided by 1e30. */
+/* Heads of size d, whose first r elements are rotated. The first `kept` frequencies are
+ * unchanged, the others divided by 1e30. */
 struct rope_case {
     int64_t d, r, heads, tokens, kept;
 };
@@ -49,7 +50,7 @@ const rope_case ropes[] = {
     {512, 128, 4, 7, 64},
 };
 
-/* What multiplies positions, and cosines and sines; element; whether y is x. */
+/* Factors of positions and of cosines and sines; the element type; whether y is x. */
 struct rope_way {
     float frequency, scale;
     xm_element element;
@@ -127,7 +128,7 @@ const int64_t softmax_lengths[] = {1,    2,    15,   16,   17,   31,   33,    10
 class SoftmaxGrid : public PrimitiveTest
 {
   protected:
-    /* `hidden`: every third element of a row is minus infinity. */
+    /* `hidden`: every third element of a row is -inf. */
     void check(int64_t n, float size, bool hidden, xm_element e)
     {
         SCOPED_TRACE(std::to_string(n) + " of " + xm_element_text(e));
@@ -161,7 +162,7 @@ TEST_F(SoftmaxGrid, EveryVariantStaysBelowTheBound)
     const size_t lengths = std::size(softmax_lengths);
     for_rows(xm_softmax_table, lengths * 8, 12, [&](const xm_variant &, size_t i) {
         const int64_t n = softmax_lengths[i / 8];
-        /* of a longer row halves would be too small to be exact */
+        /* in longer rows f16 results would be too small to be exact */
         const xm_element e = i & 1 && n < 8000 ? XM_F16 : XM_F32;
         check(n, i & 2 ? 10.0f : 1.0f, i & 4, e);
         return true;
@@ -255,7 +256,7 @@ class TopkMoeGrid : public PrimitiveTest
 
 TEST_F(TopkMoeGrid, EveryVariantStaysBelowTheBound)
 {
-    /* each form, and the first that takes a bias with one */
+    /* each way to route, and the first that takes a bias once more with one */
     const size_t ways = 4 * (XM_ROUTING_COUNT + 1);
     for_rows(xm_moe_route_table, std::size(choices) * ways, 20,
              [&](const xm_variant &row, size_t i) {

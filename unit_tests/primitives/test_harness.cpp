@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The comparisons that all other tests of primitives trust.
+ * Tests of the comparisons that all other tests of primitives use.
  */
 #include "unit_tests/primitives/harness.h"
 

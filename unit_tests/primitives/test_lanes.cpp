@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The products of few tokens with sub-groups of 32 lanes, as chips from xe_hpc on have them
- * beside those of 16 that the primitives ask for.
+ * Products of few tokens in sub-groups of 32 lanes, which chips from xe_hpc on have besides the
+ * 16 that the primitives ask for.
  */
 #include "primitives/args.h"
 #include "runtime/reference/reference.h"
@@ -29,7 +29,7 @@ class Lanes : public SubGroupTest
         ASSERT_XM_OK(xm_launch(&shape, kernel, &counts, &a, queue, &err));
     }
 
-    /* gate and up, down and the sum over the slots */
+    /* Compares gate and up, then down and the sum over the slots. */
     void check(const weight_format &format, uint64_t hidden, uint64_t inter)
     {
         SCOPED_TRACE(text_of(format));
@@ -87,7 +87,7 @@ class Lanes : public SubGroupTest
         ASSERT_EQ(xm_ref_moe(&attr, &set, rows.data(), w.data(), of.data(), tokens, top_k,
                              want.data()),
                   XM_OK);
-        h.read(); /* its guards */
+        h.read(); /* checks the guard bytes */
         EXPECT_TRUE(rows_close(y.read(), want, hidden, XM_F32));
     }
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a row's shape and a run's numbers make of a launch, by numbers written down here.
+ * The launch sizes that follow from a variant's shape and the sizes of a run. Expected numbers
+ * are computed by hand.
  */
 #include <gtest/gtest.h>
 
@@ -45,7 +46,8 @@ of(std::initializer_list<std::pair<xm_axis, uint64_t>> counts)
     return c;
 }
 
-/* "40 1 1 / 1 1 1": global and local size; behind them per_item, where it is shared out. */
+/* Returns the global and the local size as "40 1 1 / 1 1 1", then the units of a work-item if
+ * rows are shared out. */
 std::string
 launch(const xm_launch_shape &shape, const xm_device_info &device,
        const xm_counts &counts)
@@ -63,7 +65,7 @@ launch(const xm_launch_shape &shape, const xm_device_info &device,
     return text;
 }
 
-const char *const driver = " / 0 0 0"; /* it chooses the work-groups */
+const char *const driver = " / 0 0 0"; /* the driver chooses the work-groups */
 
 TEST(Launch, OfWorkItemsLeavesTheWorkGroupsToTheDriver)
 {
@@ -114,7 +116,8 @@ TEST(Launch, OfWorkGroupsHasTheItemsOfTheRowOrOfTheRun)
     EXPECT_EQ(launch({XM_GROUP, 0}, a_gpu(96), counts), "768 1 1 / 256 1 1");
 }
 
-/* Four of them a work-group, rounded up along x; on CPU devices one, so that nothing is. */
+/* Four sub-groups form a work-group, rounded up along x; on CPU devices one does, without
+ * rounding. */
 TEST(Launch, OfSubGroupsPutsSeveralInAWorkGroupOfAGpu)
 {
     const xm_launch_shape rows = {XM_LANES, 0, {XM_ROWS, 4}, {XM_TOKENS, 1}};
@@ -126,7 +129,7 @@ TEST(Launch, OfSubGroupsPutsSeveralInAWorkGroupOfAGpu)
     EXPECT_EQ(launch(wide, a_cpu(2), of({{XM_UNITS, 3}})), "96 1 1 / 32 1 1");
 }
 
-/* Engines of 8 lanes on chips that have such sub-groups, else of 16. */
+/* Matrix engines have 8 lanes on chips with sub-groups of 8, else 16. */
 TEST(Launch, OfMatrixEnginesFollowsTheirLanes)
 {
     const xm_launch_shape shape = {
@@ -142,7 +145,7 @@ TEST(Launch, OfMatrixEnginesFollowsTheirLanes)
     EXPECT_EQ(launch(across, wide, counts), "64 1 1 / 64 1 1");   /* 2 */
 }
 
-/* 8 work-items a compute unit, of 8 to 64 rows each, in whole blocks. */
+/* 8 work-items a compute unit, each with 8 to 64 rows in whole blocks. */
 TEST(Launch, SharesRowsOutAmongTheComputeUnits)
 {
     const xm_launch_shape rows = {XM_ALONE, 0, {XM_ROWS, 1, XM_SHARED}};
@@ -209,12 +212,12 @@ TEST(Launch, CountsInSixtyFourBits)
               std::string("25769803776 1 1") + driver);
 }
 
-/* NULL: the unit is one that kernels of the row's family are written for. */
+/* Returns NULL if the unit suits kernels of the variant's family, else what the family requires. */
 const char *
 misfit(const xm_variant &row)
 {
     const xm_launch_shape &l = row.launch;
-    const bool whole = l.size % XM_SUB_GROUP == 0; /* 0: the run says */
+    const bool whole = l.size % XM_SUB_GROUP == 0; /* size 0: the run sets it */
     switch (row.family) {
     case XM_FAMILY_VEC:
         return l.unit == XM_ALONE || l.unit == XM_SPAN ? nullptr : "vec: no work-groups";
@@ -229,7 +232,7 @@ misfit(const xm_variant &row)
                    ? nullptr
                    : "the reference: work-items that know nothing of each other";
     default:
-        return nullptr; /* a library launches */
+        return nullptr; /* launched by the library */
     }
 }
 
@@ -243,7 +246,7 @@ TEST(Launch, OfEveryRowIsOfItsKind)
             const xm_launch_shape &l = row.launch;
             SCOPED_TRACE(row.name);
             EXPECT_STREQ(misfit(row), nullptr);
-            if (l.unit == XM_LANES) { /* others do not use the engines */
+            if (l.unit == XM_LANES) { /* only such variants use matrix engines */
                 EXPECT_EQ(l.size == XM_MATRIX_LANES, (row.caps & XM_CAP_DPAS) != 0);
             }
             if (row.form == XM_FORM_STEPS) {

@@ -40,11 +40,18 @@ const weight_format f32 = {XM_F32, 0, false};
 struct shape {
     uint64_t n, k;
 };
-const shape shapes[] = {
-    {1, 128}, {17, 96},  {40, 320}, {9, 352},  {33, 2176},
-    {5, 100}, {19, 512}, {34, 768}, {130, 128}}; /* more rows than any unit has */
+const shape shapes[] = {{1, 128},
+                        {17, 96},
+                        {40, 320},
+                        {9, 352},
+                        {33, 2176},
+                        /* more rows than a work-item, sub-group or work-group takes */
+                        {5, 100},
+                        {19, 512},
+                        {34, 768},
+                        {130, 128}};
 
-/* x W^T (+ bias) as f32 has it. */
+/* Returns x W^T (+ bias), computed in f32. */
 std::vector<float>
 expected(const std::vector<float> &x, const xm_weight &w, const float *bias)
 {
@@ -54,7 +61,8 @@ expected(const std::vector<float> &x, const xm_weight &w, const float *bias)
     return y;
 }
 
-/* The same of numbers that are rounded to bf16: x, and weights before their common factor. */
+/* Returns the product of x and weights rounded to bf16; weights are rounded before their common
+ * factor. */
 std::vector<float>
 expected_in_bf16(const std::vector<float> &x, const xm_weight &w, const float *bias)
 {
@@ -77,7 +85,7 @@ expected_in_bf16(const std::vector<float> &x, const xm_weight &w, const float *b
     return y;
 }
 
-/* What a linear does besides its product. */
+/* What a linear computes besides its product. */
 struct extras {
     uint32_t segments;
     bool has_bias, has_addend;
@@ -102,9 +110,9 @@ const list gated_units = {{2, false, false, true, XM_ACT_SWISH},
                           {2, true, false, true, XM_ACT_GELU_ERF},
                           {1, false, false, true, XM_ACT_SWISH, 5, 0}};
 
-/* gate = act(gate) up[:,slice,:], rows of n. Returns what an error relative to the largest value of
- * gate's row, and if up is a product to that of up's, is multiplied by: the other factor of each
- * element. No activation here is steeper than 1.13. */
+/* Sets gate = act(gate) up[:,slice,:] in rows of n. Returns the scale of the error of each
+ * element: the magnitude of the other factor, times the largest value of the row of gate, and of
+ * up if it is a product. No activation here is steeper than 1.13. */
 std::vector<float>
 gate_with(std::vector<float> &gate, const std::vector<float> &up, size_t n,
           const extras &e, uint32_t slices, uint32_t slice)
@@ -129,7 +137,7 @@ gate_with(std::vector<float> &gate, const std::vector<float> &up, size_t n,
     return scale;
 }
 
-/* Whether each element is within the type's relative tolerance of its scale, of at least 1. */
+/* Whether each error is within the type's relative tolerance of its scale, which is at least 1. */
 ::testing::AssertionResult
 units_close(const std::vector<float> &got, const std::vector<float> &want,
             const std::vector<float> &scale, size_t row, xm_element element)
@@ -155,7 +163,8 @@ describe(const test_weight &w, xm_element src, xm_element dst)
     return desc;
 }
 
-/* One segment: its operands on the device and the host. Their rows differ. */
+/* A segment: its operands on the device and on the host. Segments have different numbers of rows.
+ */
 struct segment {
     test_weight w;
     tensor bias, y;
@@ -167,7 +176,7 @@ struct segment {
     }
 };
 
-/* Where the integers of a block are, and its small scales, and the byte that makes all of them the
+/* Where the integers and the small scales lie in a block, and the byte that makes all of them the
  * largest. */
 struct integers {
     xm_weight_format format;
@@ -181,7 +190,7 @@ const integers of_blocks[] = {
     {XM_WEIGHT_Q4_K, 4, 140, 0xff}, {XM_WEIGHT_Q5_K, 4, 172, 0xff},
     {XM_WEIGHT_Q6_K, 0, 192, 0xff}, {XM_WEIGHT_Q6_K, 192, 16, 0x80}};
 
-/* Overwrites what the device reads in place. */
+/* Overwrites the integers of a weight that the device reads in place. */
 void
 fill_integers(const xm_weight &w)
 {
@@ -195,10 +204,10 @@ fill_integers(const xm_weight &w)
 class Linear : public PrimitiveTest
 {
   protected:
-    float level =
-        0.0f; /* of all x, which then meet the largest integers; 0: random ones */
+    /* The value of all x, to be multiplied by the largest integers; 0: random values. */
+    float level = 0.0f;
 
-    /* Returns whether the forced row took the problem. */
+    /* Returns whether the forced variant took the problem. */
     bool check(const weight_format &f, const shape &s, uint64_t tokens, xm_element src,
                xm_element dst, const extras &e, const char *name)
     {
@@ -251,7 +260,7 @@ class Linear : public PrimitiveTest
         EXPECT_STREQ(used, name);
         EXPECT_EQ(xm_primitive_run(linear.p, operands, &r.run, &error), XM_OK)
             << error.text;
-        const xm_element product = e.has_addend ? src : dst; /* its precision */
+        const xm_element product = e.has_addend ? src : dst; /* the product's precision */
         std::vector<std::vector<float>> want;
         const std::vector<float> more = other.rounded();
         for (auto &one : segments) {
@@ -277,7 +286,7 @@ class Linear : public PrimitiveTest
         return true;
     }
 
-    /* Columns that share a factor in the rows that multiply 8-bit integers. */
+    /* Columns that share a scale, for variants that multiply 8-bit integers. */
     uint32_t factor = 32;
     uint32_t factor_of(const std::string &row) const
     {
@@ -288,7 +297,7 @@ class Linear : public PrimitiveTest
         return row == "linear_gemm_amx";
     }
 
-    /* Forces the row; what the test does not ask for is built as the reference. */
+    /* Forces the variant; steps that the test does not ask for are built as the reference. */
     static void force_row(const xm_variant_table &t, const char *name)
     {
         std::string all;
@@ -299,7 +308,7 @@ class Linear : public PrimitiveTest
         setenv("XM_FORCE", all.c_str(), 1);
     }
 
-    /* Whether the row took one of the shapes. */
+    /* Returns whether the variant took one of the shapes. */
     bool check_format(size_t f, const std::vector<uint64_t> &tokens,
                       const list &all_extras, const char *name)
     {
@@ -309,7 +318,8 @@ class Linear : public PrimitiveTest
             if (s.k % unit_of(format, s.k) == 0)
                 fitting.push_back(s);
         }
-        const xm_element e = f % 3 == 1 ? XM_F16 : XM_F32;       /* one build a format */
+        /* builds one type for each format */
+        const xm_element e = f % 3 == 1 ? XM_F16 : XM_F32;
         const extras &extra = all_extras[f % all_extras.size()]; /* a residual is f32 */
         bool taken = false;
         for (const shape &s : sample::of(fitting, 2))
@@ -318,9 +328,9 @@ class Linear : public PrimitiveTest
         return taken;
     }
 
-    enum { MORE = 6 }; /* formats of those that no row before the last one had */
+    enum { MORE = 6 }; /* more formats, which no variant but the last takes */
 
-    /* Each row with `n` formats. */
+    /* Tests each variant with n formats. */
     void check_table(const xm_variant_table &t, const std::vector<uint64_t> &tokens,
                      const list &all_extras, size_t n)
     {
@@ -379,7 +389,7 @@ TEST_F(Linear, EveryVariantMakesGatedUnitsOfLongPrompts)
     check_table(xm_linear_tables[2], {128, 133}, gated_units, 1);
 }
 
-/* As wholes and as views, alone and beside other formats, and with a last block that is half. */
+/* Whole weights and views, alone and beside other formats, and with half a block at the end. */
 TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
 {
     const struct {
@@ -405,7 +415,7 @@ TEST_F(Linear, BlocksOfEveryFormatMeetIntegers)
     }
 }
 
-/* Each format as bf16 on the tiles of AMX, or on emulated ones. */
+/* Each format is multiplied as bf16 on AMX tiles, real or emulated. */
 TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetTilesOfAmx)
 {
     const char *const row = "linear_gemm_amx";
@@ -430,7 +440,7 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetTilesOfAmx)
     }
 }
 
-/* The same kernel where a processor has no AMX: more tokens than a work-item takes. */
+/* The same kernel on a processor without AMX, with more tokens than a work-item takes. */
 TEST_F(Linear, TilesOfAmxAreEmulated)
 {
     const char *const row = "linear_gemm_amx";
@@ -446,7 +456,7 @@ TEST_F(Linear, TilesOfAmxAreEmulated)
     info->caps = caps;
 }
 
-/* Without AMX no choice but a forced one takes the row. */
+/* Without AMX only XM_FORCE selects the variant. */
 TEST_F(Linear, EmulatedTilesAreADrawback)
 {
     xm_device_info device = *xm_engine_info(engine);
@@ -466,8 +476,8 @@ TEST_F(Linear, EmulatedTilesAreADrawback)
               std::string::npos);
 }
 
-/* The rows that multiply 8-bit integers, and numbers of tokens: one to four that meet a row of
- * weights, and tiles of eight and 16, one to three vectors of them. */
+/* The variants that multiply 8-bit integers, and numbers of tokens: one to four, and tiles of
+ * eight and 16. */
 const struct {
     const char *row;
     const xm_variant_table *table;
@@ -475,7 +485,7 @@ const struct {
 } in_bytes[] = {{"linear_gemv_bytes", &xm_linear_tables[0], {1, 2, 3, 4}},
                 {"linear_gemm_bytes", &xm_linear_tables[1], {5, 8, 9, 17, 33, 50}}};
 
-/* What x loses when it is rounded is the reference's, too. */
+/* The reference rounds x in the same way. */
 TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
@@ -507,7 +517,8 @@ TEST_F(Linear, BlocksAndGroupsOfEveryFormatMeetBytes)
     }
 }
 
-/* One factor of x for all columns of a unit: multipliers of weights meet integers. */
+/* All columns of a unit share a scale of x: the multipliers of the weights are applied to integer
+ * sums. */
 TEST_F(Linear, MultipliersMeetSumsOfProducts)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
@@ -524,7 +535,7 @@ TEST_F(Linear, MultipliersMeetSumsOfProducts)
     }
 }
 
-/* Sums of products may have 16 bits: the largest that there are, of either sign. */
+/* Sums of products may be 16-bit: tests the largest of both signs. */
 TEST_F(Linear, LargestIntegersDoNotOverflow)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
@@ -575,9 +586,9 @@ has_avx512()
 #endif
 }
 
-/* Whatever the processor multiplies in hardware: quantised weights never, dense ones as f32, and
- * bf16 only where weights are bf16 and two bf16 numbers have the 11 bits of an f16 activation.
- * oneDNN needs AVX-512 or more for bf16. */
+/* Which types oneDNN may multiply, whatever the processor has: quantized weights never, dense
+ * ones as f32. bf16 only if weights are bf16 and the two bf16 parts of an f16 activation keep its
+ * 11 bits; for that oneDNN needs AVX-512 or more. */
 TEST_F(Linear, OnednnRoundsNoOperandOnAnyProcessor)
 {
     const uint32_t bf16 = XM_CAP_BF16;
@@ -587,7 +598,7 @@ TEST_F(Linear, OnednnRoundsNoOperandOnAnyProcessor)
         weight_format weight;
         xm_element src;
         uint32_t caps;
-        xm_onednn_operands want; /* none: refused */
+        xm_onednn_operands want; /* none: oneDNN is refused */
     } cases[] = {
         {{XM_F32, 0, false}, XM_F32, 0, f32s},
         {{XM_F32, 0, false}, XM_F16, 0, f32s},
@@ -626,7 +637,7 @@ TEST_F(Linear, OnednnRoundsNoOperandOnAnyProcessor)
     }
 }
 
-/* On a processor without products of bf16 oneDNN emulates them. */
+/* On a processor without bf16 products oneDNN emulates them. */
 TEST_F(Linear, BothPartsOfAnActivationMeetWeightsOfBf16)
 {
     auto *device = const_cast<xm_device_info *>(xm_engine_info(engine));
@@ -650,7 +661,7 @@ TEST_F(Linear, BothPartsOfAnActivationMeetWeightsOfBf16)
     device->caps = caps;
 }
 
-/* A product that has no memory fails the run: y is what it was. */
+/* A product that fails for lack of memory fails the run, and y stays unchanged. */
 TEST_F(Linear, AProductOfOnednnThatFailsFailsTheRun)
 {
     test_weight w(1, 33, 2176, f32, 1);
@@ -693,7 +704,7 @@ TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
     EXPECT_NE(xm_linear_cannot_join(&a.host, &finer.host), nullptr);
     test_weight q4_k(1, 8, 256, blocks_of(XM_WEIGHT_Q4_K), 5),
         q6_k(1, 8, 256, blocks_of(XM_WEIGHT_Q6_K), 6),
-        u4(1, 8, 256, formats[0], 7); /* kernels read blocks of any formats */
+        u4(1, 8, 256, formats[0], 7); /* kernels read any two block formats */
     EXPECT_EQ(xm_linear_cannot_join(&q4_k.host, &q6_k.host), nullptr);
     EXPECT_NE(xm_linear_cannot_join(&q4_k.host, &u4.host), nullptr);
     xm_linear_desc desc = describe(a, XM_F32, XM_F32);
@@ -706,7 +717,8 @@ TEST_F(Linear, SegmentsAreOfOneFormatAndWithoutAddend)
     EXPECT_EQ(xm_linear_create(engine, &desc, &linear.p, &err), XM_UNSUPPORTED);
 }
 
-/* A launch multiplies by all of them, so that one which the kernel cannot read refuses the row. */
+/* One launch multiplies by all weights of a product: the variant is refused if it cannot read one
+ * of them. */
 TEST_F(Linear, EveryWeightOfAProductIsAsked)
 {
     test_weight blocks(1, 32, 256, blocks_of(XM_WEIGHT_Q4_K), 1),
@@ -722,7 +734,8 @@ TEST_F(Linear, EveryWeightOfAProductIsAsked)
     }
 }
 
-/* What reads bytes by itself, in words or whole groups, says what it does not know. */
+/* Variants that read bytes in words or in whole groups refuse weights that they cannot read, and
+ * say why. */
 TEST_F(Linear, RowsRefuseBlocksAndViewsWithASentence)
 {
     const weight_format f16 = {XM_F16, 0, false}, u4g64 = {XM_U4, 64, true, XM_F16, true};
@@ -827,7 +840,7 @@ class Matmul : public PrimitiveTest
         planned_run r(matmul.p, operands, queue);
         ASSERT_XM_OK(xm_primitive_run(matmul.p, operands, &r.run, &err));
         std::vector<float> want(c.size()), va = a.rounded(), vb = b.rounded();
-        /* two leading dimensions at most: index them by hand */
+        /* at most two leading dimensions, which are indexed by hand */
         int64_t outer = c_batch.size() > 1 ? c_batch[0] : 1, inner = c_batch.back();
         for (int64_t o = 0; o < outer; o++) {
             for (int64_t i = 0; i < inner; i++) {

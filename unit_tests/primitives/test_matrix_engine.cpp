@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of many tokens on matrix engines: tiles of tokens times rows of weights that become
- * halves, of linear layers and of experts.
+ * Products of many tokens on matrix engines: tiles of tokens times rows of weights converted to
+ * f16, for linear layers and experts.
  */
 #include <algorithm>
 
@@ -12,12 +12,13 @@
 namespace
 {
 
-/* Many tokens: halves of the weights' numbers times tiles of tokens. */
+/* Many tokens: weights converted to f16 times tiles of tokens. */
 class MatrixTiles : public MatrixEngine
 {
   protected:
-    /* The inner size of experts: one super-block; less, so not a whole one, for small blocks; not
-     * whole pairs of these where a row may end inside of one. */
+    /* Returns the inner size of the experts: one super-block for elements and large blocks; less,
+     * in whole blocks, for small ones; an odd number of blocks where a row may end within a pair.
+     */
     static uint64_t inter_of(const weight_format &down)
     {
         return !down.blocks                                      ? 128
@@ -26,14 +27,14 @@ class MatrixTiles : public MatrixEngine
                                                                  : 256;
     }
 
-    /* The halves of `tiles` tiles of activations for a weight. */
+    /* Returns the number of f16 elements in `tiles` tiles of activations for a weight. */
     static int64_t halves_of(const xm_weight &w, uint64_t tiles)
     {
         const xm_rows_form f = xm_form_of(XM_FORM_STEPS, &w, XM_F16);
         return (int64_t)(xm_form_bytes(&f, w.cols, tiles * XM_TILE) / 2);
     }
 
-    /* What tells a kernel in which order a weight meets its tiles; `name` says what they are. */
+    /* Returns the defines for the column order of a kernel's tiles, prefixed with `name`. */
     static std::string steps_of(const xm_weight &w, const char *name)
     {
         const xm_rows_form f = xm_form_of(XM_FORM_STEPS, &w, XM_F16);
@@ -48,7 +49,7 @@ class MatrixTiles : public MatrixEngine
         ASSERT_XM_OK(xm_launch(&shape, k, &counts, &a, queue, &err));
     }
 
-    /* x by y sub-groups of `lanes`, or work-groups of `shares` of them. */
+    /* Runs a kernel on x by y sub-groups of `lanes`, or on work-groups of `shares` sub-groups. */
     void go(const xm_args &a, xm_kernel *k, uint32_t lanes, uint32_t shares, uint64_t x,
             uint64_t y)
     {
@@ -69,8 +70,8 @@ class MatrixTiles : public MatrixEngine
         return (n + block - 1) / block;
     }
 
-    /* How much larger the numbers that become halves are than weights, from which minimums have
-     * been taken. Numbers of Q6_K above 2048 are rounded once more. */
+    /* Returns by how much numbers converted to f16 are larger than the weights, from which
+     * minimums are subtracted later. Numbers of Q6_K above 2048 are rounded once more. */
     static double size_of_numbers(const xm_weight &w)
     {
         switch (w.format) {
@@ -87,8 +88,8 @@ class MatrixTiles : public MatrixEngine
         }
     }
 
-    /* Whether numbers are rounded as they become halves: times scales that are halves, less zero
-     * points that are no integers. */
+    /* Returns whether numbers are rounded in the conversion to f16: because of f16 scales, or of
+     * zero points that are not integers. */
     static bool is_rounded(const xm_weight &w)
     {
         return xm_weight_is_blocks(&w) ||
@@ -97,10 +98,10 @@ class MatrixTiles : public MatrixEngine
                  (w.zero_point.p && xm_element_is_float(w.zero_point_element))));
     }
 
-    /* Halves lose half a 2048-th at most, of at most all numbers, whose errors are independent; of
-     * x and of sums of x nothing. A sum in f32 loses 2^-24 of what has been summed at each of its
-     * steps of 16 columns; with minimums that is at most eight times the numbers' deviation. Six
-     * times these deviations for x of at most 1 + shift. */
+    /* Compares sums with the expected error. Numbers lose at most half of 1/2048 in f16, with
+     * independent errors; x and sums of x lose nothing. An f32 sum loses 2^-24 of its value at
+     * each step of 16 columns; with minimums this is at most eight times the deviation of the
+     * numbers. The tolerance is six times these deviations, for x of at most 1 + shift. */
     static void expect_sums(const xm_weight &w, const std::vector<float> &want,
                             const std::vector<float> &got, float shift)
     {
@@ -119,7 +120,7 @@ class MatrixTiles : public MatrixEngine
         }
     }
 
-    /* Packs x into tiles of steps, multiplies a weight by them. */
+    /* Packs x into tiles, multiplies a weight by them and compares. */
     void check_linear(const weight_format &f, uint32_t lanes, uint64_t n, uint64_t k,
                       uint64_t tokens, float shift = 0.0f,
                       const std::string &options = "", uint32_t shares = 1)
@@ -161,11 +162,11 @@ class MatrixTiles : public MatrixEngine
         ASSERT_EQ(xm_ref_linear(x.rounded().data(), tokens, &w.host, 0,
                                 bias.rounded().data(), want.data()),
                   XM_OK);
-        tiles.read(); /* its guards */
+        tiles.read(); /* checks the guard bytes */
         expect_sums(w.host, want, y.read(), shift);
     }
 
-    /* Tokens of experts 0, 2, 2, ...: places in tiles, as moe_sort gives them. */
+    /* Tokens that chose the experts 0, 2, 2, ...: their places in tiles as moe_sort gives them. */
     struct sorted {
         std::vector<int64_t> first_tile, tile_expert, source;
         std::vector<int32_t> ids;
@@ -192,7 +193,7 @@ class MatrixTiles : public MatrixEngine
         return s;
     }
 
-    /* A layer of experts whose tokens have one expert each: its weights and operands. */
+    /* The weights and operands of experts; each token has one expert. */
     struct experts_layer {
         experts_layer(const weight_format &gate_format, const weight_format &up_format,
                       const weight_format &down_format, uint32_t n_lanes,
@@ -257,7 +258,8 @@ class MatrixTiles : public MatrixEngine
             }
             return s;
         }
-        /* Where the sorted rows of the tiles are, for every kernel. */
+        /* Sets the arguments with the places of the sorted rows in tiles, which every kernel
+         * reads. */
         void put_places(xm_args *args)
         {
             xm_put_buffer(args, "tile_expert", tile_expert.buffer());
@@ -284,7 +286,7 @@ class MatrixTiles : public MatrixEngine
                xm_counts_of(&l.gate.host, l.max_tiles * 16));
     }
 
-    /* The views of gate and up in the weight that has both. */
+    /* Sets the views of gate and up within the weight that holds both. */
     static void cut_gate_up(const experts_layer &l, xm_weight halves[2])
     {
         for (uint32_t i = 0; i < 2; i++) {
@@ -372,7 +374,8 @@ class MatrixTiles : public MatrixEngine
         return want;
     }
 
-    /* The rows of the tokens, from their places in the tiles; nothing is behind these. */
+    /* Returns the results of the tokens from their places in the tiles. The rest of the tiles
+     * must be untouched. */
     static std::vector<float> result_of(experts_layer &l)
     {
         std::vector<float> got(l.tokens * l.hidden);
@@ -387,7 +390,7 @@ class MatrixTiles : public MatrixEngine
         return got;
     }
 
-    /* moe_gather, gate and up, down: each token has one expert. */
+    /* Runs moe_gather, gate and up, and down, and compares; each token has one expert. */
     void check_experts(const weight_format &gate_format, const weight_format &up_format,
                        const weight_format &down_format, uint32_t lanes, xm_gate_up form,
                        const std::vector<uint64_t> &tokens_of, uint32_t shares = 1)
@@ -400,7 +403,7 @@ class MatrixTiles : public MatrixEngine
         gather(l);
         multiply_gate_up(l);
         multiply_down(l);
-        l.tiles.read(); /* their guards */
+        l.tiles.read(); /* checks the guard bytes */
         l.h.read();
         const double times =
             std::max({size_of_numbers(l.gate.host), size_of_numbers(l.up.host),
@@ -416,8 +419,8 @@ class MatrixTiles : public MatrixEngine
     }
 };
 
-/* Elements: groups that are a turn of the kernel's loop, several turns, parts of one, and neither;
- * whole rows; rows that end inside of a turn; each type of scales and zero points. */
+/* Formats with groups of one iteration of the kernel's loop, of several, of a part, and of other
+ * sizes; rows that end within an iteration; each type of scales and zero points. */
 const std::vector<format_case> element_cases = {
     {{XM_U4, 128, true}, 384},
     {{XM_U4, 32, true}, 352},
@@ -453,7 +456,7 @@ TEST_F(MatrixTiles, LinearAgreesWithTheReference)
     }
 }
 
-/* Every type, by both sizes of sub-group. */
+/* Every type, with both sub-group sizes. */
 TEST_F(MatrixTiles, LinearTakesElementsByBothSizesOfSubGroup)
 {
     for (uint32_t lanes : {8u, 16u}) {
@@ -473,7 +476,7 @@ TEST_F(MatrixTiles, LinearTakesAnyNumberOfRowsAndTokens)
     }
 }
 
-/* Formats whose numbers matrix engines take as halves, and where a row may end. */
+/* Block formats that matrix engines multiply as f16, and numbers of columns where a row may end. */
 const std::vector<format_case> blocks_cases = {
     {blocks_of(XM_WEIGHT_Q4_0), 448},
     {with_factors(blocks_of(XM_WEIGHT_Q4_0)), 64},
@@ -532,7 +535,7 @@ TEST_F(MatrixTiles, BlocksMeetHalvesInEveryFormat)
     }
 }
 
-/* As a format is multiplied that says nothing but its integers. */
+/* Formats that give the kernel only their integers. */
 TEST_F(MatrixTiles, BlocksMeetHalvesByTheirIntegers)
 {
     const std::vector<format_case> cases = {{blocks_of(XM_WEIGHT_Q8_0), 320},
@@ -546,7 +549,7 @@ TEST_F(MatrixTiles, BlocksMeetHalvesByTheirIntegers)
     }
 }
 
-/* The sums, by which minimums are taken off, are then large. */
+/* A mean of the activations makes their sums large, which minimums are multiplied by. */
 TEST_F(MatrixTiles, MinimumsAndZeroPointsCancelWhereActivationsHaveAMean)
 {
     for (int format : {XM_WEIGHT_Q4_0, XM_WEIGHT_Q4_K, XM_WEIGHT_Q2_K})
@@ -555,9 +558,9 @@ TEST_F(MatrixTiles, MinimumsAndZeroPointsCancelWhereActivationsHaveAMean)
         check_linear({e, 64, true}, 16, 16, 256, 20, 8.0f);
 }
 
-/* Tokens of a work-group: of one tile, so that sub-groups have none; of tiles that they divide
- * unevenly; of two work-groups. Columns: less than a turn of the kernel, more, and sums of a
- * super-block that the row does not fill. */
+/* Tokens of a work-group: one tile, so that some sub-groups have none; tiles that they cannot
+ * divide evenly; tiles for two work-groups. Columns: less than an iteration, more, and
+ * super-blocks that the row does not fill. */
 TEST_F(MatrixTiles, SubGroupsShareTheHalvesOfRows)
 {
     struct shared_case {
@@ -595,7 +598,7 @@ TEST_F(MatrixTiles, WeightsOfOtherPlacesAreNoHalves)
         {{XM_BF16, 0, false}, 64, XM_F16},
         {{XM_F4E2M1, 32, false}, 64, XM_F16},
         {view_of({XM_F16, 0, false}), 64,
-         XM_F16}, /* begins with the second half of a word */
+         XM_F16}, /* begins in the second half of a word */
     };
     for (const auto &c : cases) {
         test_weight w(1, 8, c.k, c.format, 1);
@@ -621,7 +624,7 @@ TEST_F(MatrixTiles, SubGroupsShareHalvesThatMustBeMade)
     }
 }
 
-/* Of gate and up of two formats, sub-groups would make halves by different code. */
+/* For gate and up of two formats, sub-groups would need different code to convert them. */
 TEST_F(MatrixTiles, GateAndUpOfTwoFormatsAreNotShared)
 {
     const xm_variant_table &table = xm_moe_tables[XM_MOE_GEMM_GATE_UP];
@@ -647,7 +650,7 @@ TEST_F(MatrixTiles, ExpertsAgreeWithTheReference)
                       wide ? XM_GATE_UP_INTERLEAVED : XM_UP_GATE_INTERLEAVED, {17, 40});
         check_experts(i8row, f16, lanes, wide ? XM_GATE_UP_STACKED : XM_UP_GATE_STACKED,
                       {100});
-        /* h in the order of another type, with sums and without them */
+        /* h is in the column order of another type, with sums and without */
         check_experts(u4g64, blocks_of(XM_WEIGHT_Q4_1), lanes, XM_GATE_UP_APART, {40});
         check_experts(blocks_of(XM_WEIGHT_Q4_K), u4g32, lanes, XM_GATE_UP_APART, {40});
     }
@@ -678,7 +681,7 @@ TEST_F(MatrixTiles, ExpertsOfBlocksAgreeWithTheReference)
     }
 }
 
-/* An expert's tokens: fewer than sub-groups, for all of them, for two work-groups. */
+/* Tokens of an expert: fewer than sub-groups, enough for all, enough for two work-groups. */
 TEST_F(MatrixTiles, SubGroupsShareTheHalvesOfExperts)
 {
     const weight_format q4_k = blocks_of(XM_WEIGHT_Q4_K),

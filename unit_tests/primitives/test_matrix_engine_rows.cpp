@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Products of few tokens on matrix engines: stored integers of the weights times bytes of the
- * activations.
+ * Products of few tokens on matrix engines: the stored integers of weights times activations in
+ * 8-bit integers.
  */
 #include "unit_tests/primitives/matrix_engine_fixture.h"
 
 namespace
 {
 
-/* What multiplies stored integers: matrix engines of both sizes, products of four bytes. */
+/* Engines that multiply stored integers: matrix engines with both sub-group sizes, and dot
+ * products of four bytes. */
 struct rows_engine {
     uint32_t lanes;
     const char *defines;
@@ -18,7 +19,8 @@ const std::vector<rows_engine> rows_engines = {{8, ""}, {16, ""}, {8, " -DDP4A=1
 class MatrixRows : public MatrixEngine
 {
   protected:
-    /* Few tokens: stored integers times two rows of bytes. f32 shows what x loses as bytes. */
+    /* Multiplies few tokens: stored integers times two rows of bytes for each token. Results are
+     * f32, so that the rounding of x shows. */
     void check_rows(const std::vector<weight_format> &all, const rows_engine &engine_of,
                     uint32_t split, uint64_t n, uint64_t k, uint64_t tokens)
     {
@@ -78,8 +80,8 @@ class MatrixRows : public MatrixEngine
         }
     }
 
-    /* x of at most 1 loses half a 32639-th at most: what independent errors add up to with the
-     * numbers of a row, six times their standard deviation. */
+    /* x of at most 1 has two bytes and loses at most half of 1/32639. The tolerance is six
+     * standard deviations of the sum of these independent errors times the row's numbers. */
     static void expect_exact_to_bytes(const xm_weight &w, const std::vector<float> &want,
                                       const std::vector<float> &got)
     {
@@ -96,8 +98,8 @@ class MatrixRows : public MatrixEngine
     }
 };
 
-/* Formats whose stored integers matrix engines take, and where a row may end: steps of 32 columns,
- * groups, pairs of blocks. */
+/* Formats whose stored integers matrix engines take, and where a row may end: after steps of 32
+ * columns, groups, pairs of blocks. */
 const std::vector<format_case> rows_cases = {
     {{XM_U4, 128, true}, 384},
     {{XM_U4, 64, true, XM_F32, false, true}, 448},

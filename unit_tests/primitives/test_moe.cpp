@@ -24,10 +24,11 @@ struct problem {
     bool all_to_one = false;
     bool addend = false;
     xm_gate_up form = XM_GATE_UP_APART;
-    int biased = 0;    /* 1: gate, 2: up, 4: down; 8: a factor */
-    int by_ids = 0;    /* 1: of a top-k, 2: of anybody, with a scale */
-    bool tied = false; /* experts have equal logits, zeros of both signs among them */
-    uint64_t first = 0, own = 0; /* only these experts are here; own 0: all */
+    int biased = 0; /* 1: gate, 2: up, 4: down; 8: a factor */
+    /* 1: ids of a top-k; 2: ids and weights from outside, with a scale */
+    int by_ids = 0;
+    bool tied = false;           /* equal logits, with zeros of both signs */
+    uint64_t first = 0, own = 0; /* the experts on this device; own 0: all */
 
     uint64_t here() const
     {
@@ -129,7 +130,8 @@ const problem many[] = {
     {"views of codes", 33, 5, 96, 64, 2, view_of(nvfp4), view_of(codebook_of(nf4g32))},
 };
 
-/* Of gate's format; where the experts' blocks differ anyway, of another one. */
+/* Returns the format of up: gate's, or another block format if gate and down have different ones.
+ */
 weight_format
 up_of(const problem &p)
 {
@@ -143,10 +145,10 @@ struct routed {
 
 class Moe : public PrimitiveTest
 {
+    /* Columns that share a scale of 8-bit activations; 0: no 8-bit activations. */
   protected:
-    uint32_t x_factor =
-        0; /* columns that share one of 8-bit activations; 0: there are none */
-    std::vector<float> got; /* what the last problem gave */
+    uint32_t x_factor = 0;
+    std::vector<float> got; /* the result of the last problem */
     bool is_amx = false;    /* activations and weights are rounded to bf16 */
 
     static xm_moe_routing routing_of(const problem &p)
@@ -183,7 +185,7 @@ class Moe : public PrimitiveTest
         return to;
     }
 
-    /* Adds the shared expert of `shared` (gate, up, down, its gate) to y. */
+    /* Adds the result of the shared expert (gate, up, down, its gate) to y. */
     static void add_shared(const problem &p, const std::vector<float> &x,
                            const xm_weight *const *shared, std::vector<float> &y)
     {
@@ -208,7 +210,7 @@ class Moe : public PrimitiveTest
             y[i] += sum[i];
     }
 
-    /* A problem's weights and operands. */
+    /* The weights and operands of a problem. */
     struct layer {
         layer(const problem &of, uint32_t columns, bool in_bf16)
             : p(of), x_factor(columns), is_amx(in_bf16),
@@ -222,7 +224,7 @@ class Moe : public PrimitiveTest
         {
         }
 
-        /* Whether x is multiplied in 8 bits. */
+        /* Whether x is multiplied as 8-bit integers. */
         bool bytes() const
         {
             return x_factor && !is_amx && p.element == XM_F16;
@@ -252,7 +254,7 @@ class Moe : public PrimitiveTest
         {
             std::vector<float> values = random_floats(p.tokens * p.hidden, 1);
             for (size_t i = 0; x_factor && i < values.size();
-                 i++) /* factors that differ */
+                 i++) /* factors of different size */
                 values[i] *= (float)(1 + i / p.hidden % 3 + i / 32 % 2);
             return values;
         }
@@ -338,7 +340,7 @@ class Moe : public PrimitiveTest
         return want;
     }
 
-    /* Returns the kernels used; empty when a forced row refuses. */
+    /* Returns the names of the kernels used; "" if the forced variant refuses. */
     std::string check(const problem &p)
     {
         SCOPED_TRACE(std::string(p.text) + " gate " + text_of(p.gate) + ", down " +
@@ -374,8 +376,8 @@ class Moe : public PrimitiveTest
         xm_primitive_describe(moe.p, operands, used, sizeof(used));
         const std::vector<float> want = reference_of(l, d, to);
         got = l.y.read();
-        /* What h loses is not in the reference; it is most in bf16, and where 128 columns share a
-         * factor, if minimums of weights make large terms that cancel. */
+        /* The rounding of h is not in the reference. It is largest in bf16, and in 8 bits with
+         * 128 columns a scale, if minimums of weights make large terms that cancel out. */
         const bool loses_most = l.is_amx || (l.bytes() && l.x_factor == 128);
         EXPECT_TRUE(loses_most  ? rows_within_norm(got, want, p.hidden, 6e-2)
                     : l.bytes() ? rows_of_norm(got, want, p.hidden, XM_I8)
@@ -383,8 +385,8 @@ class Moe : public PrimitiveTest
         return std::string(used) + " ";
     }
 
-    /* The row, and those beside it without which it refuses: steps with tiles of halves between
-     * them come together. */
+    /* Forces the variant, and those of neighbouring steps that it needs: steps that exchange
+     * tiles of f16 come together. */
     static void force_row(const xm_variant_table &table, const char *name)
     {
         const std::string row = name;
@@ -409,7 +411,7 @@ class Moe : public PrimitiveTest
                    1);
     }
 
-    /* Every row of every table, each on n problems; steps not forced take their best. */
+    /* Runs every variant of every table on n problems; other steps take their best variant. */
     template <size_t N>
     void check_all(const problem (&problems)[N], size_t first, size_t end, size_t n)
     {
@@ -426,7 +428,7 @@ class Moe : public PrimitiveTest
                 auto takes = [&](size_t i) {
                     const std::string name = table.rows[v].name;
                     problem p = problems[i];
-                    /* so that a sample of any row has some */
+                    /* so that a sample of any variant has some */
                     p.biased |= (i % 3 ? 7 : 0) | (i % 2 ? 8 : 0);
                     if (i % 3 != 1 && p.experts > 2) {
                         p.first = p.experts / 3;
@@ -447,8 +449,9 @@ class Moe : public PrimitiveTest
     }
 };
 
-/* The same numbers as with a launch of its own where the sub-groups have as many lanes, which add
- * up alike; else those of the reference. More tokens than a few have that launch. */
+/* Results have the bits of a separate routing launch if the sub-groups have as many lanes, which
+ * add up in the same order; else they equal the reference. Above a few tokens routing is a
+ * separate launch. */
 TEST_F(Moe, GateAndUpRouteTheirTokens)
 {
     const problem list[] = {
@@ -501,9 +504,8 @@ TEST_F(Moe, GateAndUpRouteTheirTokens)
     EXPECT_EQ(n_routing, 3u);
 }
 
-/* Of the experts a third, in the middle, one, or the last: the sums of what each device adds are
- * the whole. Nothing of a slot whose expert is elsewhere is read: its place in scratch is poisoned.
- */
+/* Devices with a third of the experts, one, or the last: their sums add up to the whole result.
+ * Slots of experts that are elsewhere are not read: their scratch is filled with NaN. */
 TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
 {
     const problem list[] = {
@@ -520,7 +522,7 @@ TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
          {"ref", "gen", "sg", "vec",
           "sg,moe_gate_up=moe_gate_up_dpas,moe_down=moe_down_dpas",
           "sg,moe_gate_up=moe_gate_up_dp4a,moe_down=moe_down_dp4a",
-          /* those that multiply absent rows behind each that stores them */
+          /* kernels that multiply absent rows, after each that stores them */
           "sg,moe_gate_up=moe_gate_up_ref,moe_down=moe_down_dpas",
           "sg,moe_gate_up=moe_gate_up_sg,moe_down=moe_down_dp4a",
           "sg,moe_gate_up=moe_gate_up_vec,moe_down=moe_down_gen"}) {
@@ -537,7 +539,7 @@ TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
             for (const auto &[first, own] : parts) {
                 p.first = first;
                 p.own = own;
-                /* Lanes that read what others have left in memory are right now and then. */
+                /* A race between lanes may give the right result by chance: repeat. */
                 for (int again = 0; again < (is_few ? 24 : 1); again++)
                     n_run += !check(p).empty();
             }
@@ -546,7 +548,7 @@ TEST_F(Moe, DevicesWithSomeOfTheExpertsAddUp)
     }
 }
 
-/* Work-items that are launched for a unit, on a chip whose matrix engines have 8 lanes. */
+/* Returns the work-items of a unit, on a chip whose matrix engines have 8 lanes. */
 uint64_t
 items_of(const xm_launch_shape &shape)
 {
@@ -556,7 +558,8 @@ items_of(const xm_launch_shape &shape)
     return shape.unit == XM_GROUP ? shape.size : 1;
 }
 
-/* Units take all that there is, and the last of them some of it; but for `spare` ones. */
+/* Fails unless the units cover n, the last of them at least partly; up to `spare` units may be
+ * idle. */
 void
 expect_covered(uint64_t units, uint64_t per, uint64_t n, uint64_t spare)
 {
@@ -580,7 +583,7 @@ TEST(MoeTables, EveryRowSaysHowItIsLaunched)
             const xm_launch_shape &s = row.launch;
             SCOPED_TRACE(row.name);
             if (std::string(row.name).find("_onednn") != std::string::npos)
-                continue; /* no kernel of ours */
+                continue; /* launched by a library */
             const uint64_t items = items_of(s);
             uint64_t per_item = 0;
             const struct xm_launch l = xm_launch_for(&s, &chip, &counts, &per_item);
@@ -608,8 +611,8 @@ TEST_F(Moe, EveryVariantForManyTokensAgreesWithTheReference)
     check_all(many, 2, XM_MOE_N_TABLES, 1);
 }
 
-/* Each format as gate, up (beside another) and down, whole and as a view; down's last block of
- * integers is half where it can be. */
+/* Each block format as gate, up (beside another) and down, whole and as a view. The last block of
+ * down is half if the format allows it. */
 TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
@@ -623,7 +626,7 @@ TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
         const std::string few_used = check(p);
         EXPECT_NE(few_used.find("moe_gate_up_vnni"), std::string::npos) << few_used;
         EXPECT_NE(few_used.find("moe_down_vnni"), std::string::npos) << few_used;
-        /* Experts of few tokens, and of many. */
+        /* Experts of few tokens, then of many. */
         p.tokens = 4;
         const std::string some_used = check(p);
         EXPECT_NE(some_used.find("moe_gemm_gate_up_vnni"), std::string::npos)
@@ -635,8 +638,8 @@ TEST_F(Moe, BlocksOfEveryFormatMeetIntegers)
     }
 }
 
-/* Experts of one or two tokens, whose rows of weights are read one by one, of three or four, and of
- * many; all of them in 8 bits. */
+/* Experts of one or two tokens, which read rows of weights one by one; of three or four; and of
+ * many; all with 8-bit activations. */
 TEST_F(Moe, ExpertsOfFewTokensAndOfManyMeetBytes)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
@@ -673,7 +676,7 @@ TEST_F(Moe, MultipliersOfTwoKindsMeetBytes)
     }
 }
 
-/* Up to a fifth as many slots as experts are multiplied one by one, more of them sorted. */
+/* Up to a fifth as many slots as experts are multiplied one by one; more are sorted by expert. */
 TEST_F(Moe, FewTokensEndWhereExpertsAreShared)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_SHORT_PAIRS))
@@ -687,7 +690,7 @@ TEST_F(Moe, FewTokensEndWhereExpertsAreShared)
     }
 }
 
-/* Experts of formats that matrix engines take as they are, through the emulated instruction. */
+/* Formats whose stored integers matrix engines multiply, on the emulated instruction. */
 TEST_F(Moe, StoredIntegersMeetBytes)
 {
     const weight_format formats[] = {u4g128,
@@ -719,8 +722,8 @@ TEST_F(Moe, StoredIntegersMeetBytes)
     }
 }
 
-/* Gate and up in one weight: every order of the rows with every family of kernels, few tokens
- * and many. The last tile of 16 tokens, and the last block of I, are not full. */
+/* Gate and up in one weight: every order of its rows with every family of kernels, for few tokens
+ * and many. The last tile of 16 tokens and the last block of I are not full. */
 TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
 {
     const weight_format formats[] = {{XM_U4, 32, true},
@@ -746,7 +749,7 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
             p.form = (xm_gate_up)form;
             p.expert = n % 4 == 3 ? swiglu : clamped;
             p.biased = n % 3 != 2 ? 5 : 0;
-            p.element = n / 4 % 2 ? XM_F16 : XM_F32; /* vec: with integers, too */
+            p.element = n / 4 % 2 ? XM_F16 : XM_F32; /* vec: as integers, too */
             for (uint64_t tokens : sample::of<uint64_t>({1, 3, 40}, 2)) {
                 p.tokens = tokens;
                 EXPECT_NE(check(p), "") << xm_gate_up_text(p.form);
@@ -761,7 +764,7 @@ TEST_F(Moe, GateAndUpOfOneWeightAgreeWithTheReference)
     unsetenv("XM_FORCE");
 }
 
-/* What an expert does is said by independent attributes: some mixtures of them, for every family of
+/* The attributes of an expert are independent: some combinations of them, for every family of
  * kernels, few tokens and many. */
 TEST_F(Moe, AnyMixtureOfAttributesAgreesWithTheReference)
 {
@@ -792,7 +795,7 @@ TEST_F(Moe, AnyMixtureOfAttributesAgreesWithTheReference)
     unsetenv("XM_FORCE");
 }
 
-/* Ids from outside: one that is no expert's is as if it was not there. */
+/* Ids from outside that name no expert count as absent. */
 TEST_F(Moe, IdsOfNoExpertCountForNothing)
 {
     const uint64_t hidden = 64, inter = 32;
@@ -833,7 +836,7 @@ TEST_F(Moe, IdsOfNoExpertCountForNothing)
     EXPECT_STREQ(err.text, "the routing is not of 3 tokens");
 }
 
-/* Scales as oneDNN wants them, which is how all kernels then find them. */
+/* Scales in the order that oneDNN needs, in which then all kernels find them. */
 TEST_F(Moe, TurnedScalesAgreeWithTheReference)
 {
     const weight_format turned[] = {{XM_U4, 32, true, XM_F16, true},
@@ -879,12 +882,13 @@ TEST_F(Moe, RefusesWithASentence)
     EXPECT_STREQ(refusal(), "gate and up in one weight have as many rows each");
     w.up = nullptr;
     a.gate_up = XM_GATE_UP_INTERLEAVED;
-    xm_weight part = gate.host; /* the first row is an up */
+    xm_weight part = gate.host; /* the view's first row belongs to up */
     ASSERT_STREQ(xm_weight_slice_rows(&part, 1, 62), nullptr);
     w.gate = &part;
     EXPECT_STREQ(refusal(), "the rows are not whole pairs");
     w.gate = &gate.host;
-    a.gate_up = XM_GATE_UP_STACKED; /* [4,32,128] each, and down wants 64 of them */
+    /* gate and up have 32 rows each, down has 64 columns */
+    a.gate_up = XM_GATE_UP_STACKED;
     EXPECT_STREQ(refusal(), "the down projection does not fit gate and up");
 }
 

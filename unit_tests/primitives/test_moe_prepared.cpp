@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Experts of few tokens and prepared rows (primitives/form.h): gate and up write h as down reads
- * it, and x may come as gate and up read it.
+ * Experts of few tokens and prepared rows (primitives/form.h): gate and up write h in the form
+ * that down reads, and x may come in the form that gate and up read.
  */
 #include "primitives/form.h"
 #include "primitives/moe/experts.h"
@@ -34,7 +34,7 @@ class MoePrepared : public PrimitiveTest
         return kernels;
     }
 
-    /* x[tokens, w's columns] in a form that meets w. */
+    /* Returns x[tokens, columns of w] prepared in a form for w. */
     std::unique_ptr<tensor> prepare(const rows_form &form, const xm_weight &w,
                                     const tensor &x, uint64_t tokens)
     {
@@ -55,9 +55,9 @@ class MoePrepared : public PrimitiveTest
 
 /* ---- h ---------------------------------------------------------------------------- */
 
-/* What gate and up make of a few tokens. */
+/* The results of gate and up for a few tokens. */
 struct halves {
-    std::vector<int64_t> h, prepared; /* bits; none where it was not prepared */
+    std::vector<int64_t> h, prepared; /* as bits; `prepared` is empty if not prepared */
 };
 
 class PreparedH : public MoePrepared
@@ -73,7 +73,7 @@ class PreparedH : public MoePrepared
         return xm_moe_tables[XM_MOE_GATE_UP].rows[i];
     }
 
-    /* With `form`: prepared by the same kernel for `down`. */
+    /* With `form`, the same kernel also prepares h for `down`. */
     halves gate_up(const test_weight &gate, const test_weight &up, const xm_weight &down,
                    const rows_form *form)
     {
@@ -153,7 +153,8 @@ class PreparedH : public MoePrepared
     }
 };
 
-/* Bit by bit; rows of I that end within a block, groups below a block, above it, across it. */
+/* Prepared bits equal those of a separate pass. Rows of I that end within a block; groups smaller
+ * than a block, larger, and across blocks. */
 TEST_F(PreparedH, IsWhatAPassOverHWouldMake)
 {
     check(u4g32, 160);
@@ -173,10 +174,10 @@ TEST_F(PreparedH, IsWhatAPassOverHWouldMake)
 
 /* ---- whole sets -------------------------------------------------------------------- */
 
-/* Experts that choose themselves: weights and ids are given. */
+/* Experts with routing weights and ids as inputs. */
 struct experts {
     uint64_t tokens, inter, n, top_k;
-    const weight_format *shared = nullptr; /* its gate's and up's */
+    const weight_format *shared = nullptr; /* format of the shared expert's gate and up */
 };
 
 class PreparedX : public MoePrepared
@@ -188,7 +189,7 @@ class PreparedX : public MoePrepared
         uint64_t launches;
     };
 
-    /* `given`: operand PREPARED, of what the descriptor calls `form`. */
+    /* Runs experts. `given`: the operand PREPARED, rows of x in the descriptor's `form`. */
     result go(const experts &e, const tensor &x, const rows_form &form, xm_buffer *given)
     {
         const int64_t slots = (int64_t)(e.tokens * e.top_k);
@@ -259,7 +260,7 @@ class PreparedX : public MoePrepared
     }
 };
 
-/* As many work-items as compute units, or one. */
+/* As many work-items as compute units, and one. */
 TEST_F(PreparedX, HIsPreparedByGateAndUpWhereThatKeepsTheUnitsBusy)
 {
     const uint64_t units = xm_engine_info(engine)->compute_units;
@@ -281,7 +282,8 @@ TEST_F(PreparedX, IsReadInPlaceOfPlainRows)
         ASSERT_TRUE(xm_rows_are_prepared(&form));
         for (uint64_t tokens : {(uint64_t)1, (uint64_t)XM_FEW_TOKENS}) {
             SCOPED_TRACE(tokens);
-            /* Steps for few tokens: two tokens of a shared expert would be sorted. */
+            /* Two tokens of a shared expert would be sorted, which the steps for few tokens do
+             * not do. */
             const bool shared = tokens == 1;
             const experts e = {tokens, 96, 40, 2, shared ? &u4g32 : nullptr};
             const tensor x(src, {(int64_t)tokens, HIDDEN}, values(tokens));
@@ -296,7 +298,8 @@ TEST_F(PreparedX, IsReadInPlaceOfPlainRows)
     }
 }
 
-/* Of more tokens, or of another form than the gate's; each of the two sets looks for itself. */
+/* Prepared rows are not read for more tokens, or in another form than gate's. Routed and shared
+ * experts decide separately. */
 TEST_F(PreparedX, IsNotReadWhereItIsOfNoUse)
 {
     const rows_form form = form_of_x(XM_F32);

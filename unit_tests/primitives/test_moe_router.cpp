@@ -11,7 +11,7 @@ namespace
 class Router : public PrimitiveTest
 {
   protected:
-    /* False: the device cannot run that row of the table. */
+    /* Returns false if the device cannot run this variant. */
     bool force_row(size_t v)
     {
         const xm_variant &row = xm_moe_route_table.rows[v];

@@ -33,7 +33,8 @@ class RmsNorm : public PrimitiveTest
         SCOPED_TRACE(std::to_string(p.rows) + " x " + std::to_string(p.n));
         std::vector<float> values = random_floats((size_t)(p.rows * p.n), 1);
         for (size_t i = 0; i < values.size(); i++)
-            values[i] *= i / (size_t)p.n % 2 ? 1.0f : 1e-3f; /* epsilon counts */
+            /* rows so small that epsilon counts */
+            values[i] *= i / (size_t)p.n % 2 ? 1.0f : 1e-3f;
         tensor x(p.src, {p.rows, p.n}, values);
         tensor gamma(XM_F32, {p.n}, random_floats((size_t)p.n, 2));
         tensor y(p.dst, {p.rows, p.n});
@@ -64,7 +65,7 @@ TEST_F(RmsNorm, EveryVariantAgreesWithTheReference)
              });
 }
 
-/* The kernel's source is broken: the driver's own compiler refuses it. */
+/* The kernel's source is broken, so that the driver's compiler refuses it. */
 TEST_F(RmsNorm, AKernelThatDoesNotBuildGivesWayToTheNext)
 {
     const std::string dir = ::testing::TempDir() + "xm_norm_broken";
@@ -106,7 +107,7 @@ TEST_F(RmsNorm, AKernelThatDoesNotBuildGivesWayToTheNext)
     EXPECT_NE(warnings[0].find("error"), std::string::npos) << warnings[0];
 }
 
-/* The row of rms_norm that XM_FORCE leads to, or the status's text. */
+/* Returns the variant of rms_norm that is chosen under XM_FORCE, or the text of the status. */
 std::string
 row_for(const char *forced, xm_device_kind kind)
 {
@@ -149,7 +150,8 @@ TEST(Force, AMistakeIsASentence)
               0u);
     std::string unknown = row_for("rms_nrom=rms_norm_ref", XM_DEVICE_CPU);
     EXPECT_EQ(unknown.find("XM_FORCE: there is no step 'rms_nrom', but attention_"), 0u);
-    EXPECT_NE(unknown.find(" topk"), std::string::npos) << unknown; /* not cut off */
+    /* the list is not cut off */
+    EXPECT_NE(unknown.find(" topk"), std::string::npos) << unknown;
     EXPECT_NE(row_for("linear_few=x", XM_DEVICE_CPU).find("linear_few has no variant"),
               std::string::npos);
 }

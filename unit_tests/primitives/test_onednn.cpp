@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oneDNN: what is common to its engines is checked on the CPU engine, where results can be
- * compared; what is the GPU engine's own is in test_onednn_gpu.cpp.
+ * oneDNN: what its engines have in common is tested on the CPU engine, where results can be
+ * compared; the GPU engine's own parts are tested in test_onednn_gpu.cpp.
  */
 #include "primitives/onednn/onednn_matmul.h"
 #include "primitives/onednn/onednn_weight.h"
@@ -172,7 +172,7 @@ class OnednnOnCpu : public PrimitiveTest
         PrimitiveTest::TearDown();
     }
 
-    /* Bytes of values in an element type. */
+    /* Returns the bytes of values in an element type. */
     static std::vector<uint8_t> packed(const std::vector<float> &values, xm_element e)
     {
         std::vector<uint8_t> bytes(values.size() * xm_element_bits(e) / 8);
@@ -193,7 +193,7 @@ class OnednnOnCpu : public PrimitiveTest
                            : nullptr;
     }
 
-    /* Runs `problem` with every expert of a weight and compares with the formulas. */
+    /* Runs `problem` with each expert of a weight and compares with the formulas. */
     void check(xm_onednn_problem problem, const weight_format &format, uint64_t experts)
     {
         SCOPED_TRACE(text_of(format));
@@ -255,7 +255,7 @@ class OnednnOnCpu : public PrimitiveTest
         dnnl_primitive_desc_destroy(pd);
     }
 
-    /* bf16 activations meet weights that are bf16 by then. */
+    /* Weights are converted to bf16 for bf16 activations. */
     static xm_element tolerance_type(const xm_onednn_problem &p)
     {
         return p.x == XM_BF16 ? XM_BF16 : p.y;
@@ -269,7 +269,7 @@ const weight_format formats[] = {
     {XM_U4, 32, true},
     {XM_U4, UINT64_MAX, true},
     {XM_U4, 64, true, XM_F32, false, true}, /* one zero point for all */
-    {XM_U4, 32, true, XM_F16, true},        /* scales already as oneDNN wants them */
+    {XM_U4, 32, true, XM_F16, true},        /* scales already in oneDNN's order */
     {XM_U4, 32, false, XM_BF16},
     {XM_I4, 32, false},
     {XM_I4, 64, true},
@@ -325,10 +325,10 @@ TEST_F(OnednnOnCpu, MultipliesByAnotherMatrix)
     p.times = true;
     check(p, formats[0], 1);
     check(p, formats[5], 2);
-    p.activated = true; /* first the activation, then the product */
+    p.activated = true; /* the activation applies before the product */
     p.beta = 1;
     check(p, formats[0], 1);
-    p.times_step = 72; /* three times as many columns as are read */
+    p.times_step = 72; /* three times the columns that are read */
     check(p, formats[0], 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * oneDNN's GPU engine on Intel's driver in dry mode (nothing is executed, every call is
- * checked), and what it says of other devices. ctest runs this program as several chips.
+ * oneDNN's GPU engine on Intel's driver in dry mode (nothing is executed, every call is checked),
+ * and its refusals of other devices. ctest runs this program as several chips.
  */
 #include <cstdlib>
 
@@ -44,7 +44,7 @@ class OnednnGpu : public PrimitiveTest
         return p;
     }
 
-    /* Enqueues a dense matmul with this weight and waits. */
+    /* Enqueues a dense product with this weight and waits. */
     void multiply(xm_buffer *weight)
     {
         const xm_onednn_problem p = dense(32);
@@ -113,7 +113,7 @@ TEST_F(OnednnGpu, TakesUnifiedSharedMemory)
     xm_buffer_unref(weight);
 }
 
-/* An integrated GPU reads a file's pages as a cl_mem. */
+/* An integrated GPU reads the pages of a mapped file through a cl_mem. */
 TEST_F(OnednnGpu, TakesMappedWeightsWhereTheyLie)
 {
     if (!xm_device_has(xm_engine_info(engine), XM_CAP_UNIFIED))
@@ -142,7 +142,7 @@ TEST_F(OnednnGpu, TakesMappedWeightsWhereTheyLie)
     ASSERT_XM_OK(xm_onednn_begin(own, own_queue, &stream, &err));
     xm_onednn_spans s = {};
     s.arg[XM_ONEDNN_X].buffer = x;
-    s.arg[XM_ONEDNN_W] = {weights, bytes / 2}; /* the second expert's */
+    s.arg[XM_ONEDNN_W] = {weights, bytes / 2}; /* the second expert's weight */
     s.arg[XM_ONEDNN_Y].buffer = y;
     EXPECT_XM_OK(xm_onednn_matmul_run(m, stream, &s, &err));
     xm_onednn_end(stream);
@@ -198,7 +198,7 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
     xm_onednn_gpu_linear.destroy(linear);
 }
 
-/* Only reference code takes groups in a dry run, and f16 alone. */
+/* In a dry run only oneDNN's reference code takes groups, and only in f16. */
 TEST_F(OnednnGpu, MultipliesGroupsOfRowsInOneCall)
 {
     enum { GROUPS = 8, MOST = 640 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The steps that go through oneDNN's GPU engine, on an engine of this file: it takes the same
- * calls and computes in f32 on the host. So offsets, pieces, experts and the order of the
- * products are checked on any device whose memory the host sees; what oneDNN makes of one
- * problem is test_onednn.cpp's business.
+ * The steps that use oneDNN's GPU engine, on a test engine that takes the same calls and computes
+ * in f32 on the host. So offsets, pieces, experts and the order of products are tested on any
+ * device whose memory the host can read. test_onednn.cpp tests oneDNN's results.
  */
 #include "primitives/linear/linear_rows.h"
 #include "primitives/moe/onednn_experts.h"
@@ -15,7 +14,7 @@
 struct xm_onednn {
     int refs;
     std::set<uint64_t> sizes; /* m of the problems that ran */
-    std::set<uint64_t> built; /* … that were built */
+    std::set<uint64_t> built; /* m of the problems that were built */
     int matmuls;
     bool has_groups;
     int calls;
@@ -38,8 +37,8 @@ load(const xm_onednn_span &s, xm_element e, uint64_t i)
     return xm_load_float(e, (const uint8_t *)xm_buffer_host_ptr(s.buffer) + s.offset, i);
 }
 
-/* The weight as the problem says that it lies: numbers [n,k], the rest [k / group, n]; of one
- * group behind those of another. */
+/* Returns an element of the weight of group e, by the layout of the problem: data [n,k]; scales
+ * and zero points [k / group, n]. */
 float
 weight_at(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e, uint64_t n,
           uint64_t k)
@@ -66,7 +65,7 @@ element_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e, uin
     return p.times ? sum * load(s.arg[XM_ONEDNN_TIMES], p.y, m * step + n) : sum;
 }
 
-/* Where group e ends. */
+/* Returns the row at which group e ends. */
 uint64_t
 end_of(const xm_onednn_problem &p, const xm_onednn_spans &s, uint64_t e)
 {
@@ -243,7 +242,7 @@ TEST_F(OnednnSteps, LinearOfAnyNumberOfTokensIsTheReference)
     xm_onednn_gpu_linear.destroy(linear);
 }
 
-/* An engine serves programs of different chunks. */
+/* An engine serves programs with different chunks. */
 TEST_F(OnednnSteps, PiecesAreThoseOfTheProgramsChunkAndNotOfTheEngines)
 {
     test_weight w(1, 64, 64, u4, 3);
@@ -262,7 +261,7 @@ TEST_F(OnednnSteps, PiecesAreThoseOfTheProgramsChunkAndNotOfTheEngines)
     }
 }
 
-/* The second of three slices of what it is multiplied by. */
+/* The product is multiplied by the second of three slices. */
 TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
 {
     const uint64_t n = 64, k = 64, slices = 3;
@@ -303,8 +302,8 @@ TEST_F(OnednnSteps, GateOfAnyNumberOfTokensIsTheReference)
     xm_onednn_gpu_linear.destroy(linear);
 }
 
-/* As linear runs it: up goes to scratch, gate is multiplied by it; built twice, as after a row
- * beside it was left out. */
+/* As linear does it: up is written to scratch, and gate is multiplied by it. Built twice, as
+ * after another variant failed to build. */
 TEST_F(OnednnSteps, GatedUnitOfTwoWeightsIsTheReference)
 {
     const uint64_t n = 64, k = 64, tokens = 23;
@@ -352,7 +351,7 @@ TEST_F(OnednnSteps, GatedUnitOfTwoWeightsIsTheReference)
     xm_linear_library_release(way);
 }
 
-/* What moe_sort leaves: the slots of each expert in tiles of 16. */
+/* The output of moe_sort: the slots of each expert in tiles of 16. */
 struct sorted {
     std::vector<int64_t> first, tile_expert, source;
     sorted(const std::vector<std::vector<int>> &slots_of)
@@ -372,7 +371,7 @@ class OnednnExperts : public OnednnSteps, public testing::WithParamInterface<boo
 {
 };
 
-/* One by one, and in one call for each product. */
+/* Experts one by one, and all in one call for each product. */
 TEST_P(OnednnExperts, MultiplyTheirOwnRows)
 {
     double_engine.has_groups = GetParam();
@@ -389,7 +388,7 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
     xm_onednn_experts *o = nullptr;
     ASSERT_XM_OK(xm_onednn_experts_create(engine, &d, &o, &err));
 
-    /* 100 slots, none, 131, 9: one piece, nothing, several pieces, less than a tile */
+    /* slots of the experts: 100 (one piece), none, 131 (several pieces), 9 (less than a tile) */
     std::vector<std::vector<int>> slots_of(experts);
     for (int slot = 0; slot < (int)(tokens * top_k); slot++)
         slots_of[slot < 100 ? 0 : slot < 231 ? 2 : 3].push_back(slot);
@@ -422,7 +421,7 @@ TEST_P(OnednnExperts, MultiplyTheirOwnRows)
     xm_put_buffer(&a, "ends", ends ? scratchpad.buffer() : nullptr);
     xm_put_uint(&a, "experts", experts);
     xm_counts counts = {};
-    counts.n[XM_COLS] = hidden + 64; /* the end of the last block */
+    counts.n[XM_COLS] = hidden + 64; /* the padded end of the last block */
     counts.n[XM_SLOTS] = (uint64_t)room * 16;
     const xm_variant &row = xm_moe_tables[XM_MOE_GATHER].rows[0];
     ASSERT_STREQ(row.name, "moe_gather_rows_ref");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cases with which ggml tests its operations on weights, of every type that a weight can have:
- * GET_ROWS, MUL_MAT, MUL_MAT_ID, and three of the last with a gate between them. Each row of a
- * result is within ggml's limit: the square of its error over its own. Without XM_TEST_ALL=1 every
- * type is read by one kernel, and a sample of the other cases runs.
+ * The cases with which ggml tests its ops on weights of every type: GET_ROWS, MUL_MAT,
+ * MUL_MAT_ID, and three of the last with a gate between them. In each row the squared error must
+ * be within ggml's limit times the squared result. Without XM_TEST_ALL=1 one kernel reads every
+ * type, and a sample of the other cases runs.
  */
 #include <algorithm>
 
@@ -17,7 +17,7 @@
 namespace
 {
 
-/* Rows of integers are exact to 2^-16 of their block's largest, far below what ggml allows. */
+/* Rows of integers are exact to 2^-16 of the largest in their block, far below ggml's limit. */
 const double OF_ROWS = 1e-7, OF_PRODUCTS = 5e-4;
 
 const weight_format f32 = {XM_F32, 0, false}, f16 = {XM_F16, 0, false},
@@ -34,7 +34,7 @@ all_types()
     return types;
 }
 
-/* Those that ggml tests most. */
+/* The types that ggml tests most. */
 std::vector<weight_format>
 base_types()
 {
@@ -79,7 +79,7 @@ dot(const float *a, const float *b, size_t n)
     return (float)sum;
 }
 
-/* Which experts each token has: [tokens][used], those of a token are different ones. */
+/* Returns the experts of each token [tokens][used]; those of a token differ. */
 std::vector<int64_t>
 random_ids(uint64_t experts, uint64_t used, uint64_t tokens)
 {
@@ -93,7 +93,8 @@ random_ids(uint64_t experts, uint64_t used, uint64_t tokens)
     return ids;
 }
 
-/* MUL_MAT_ID: a [a_slots][tokens][k] -> [used][tokens][rows]; each row of weights is made once. */
+/* MUL_MAT_ID: a [a_slots][tokens][k] -> [used][tokens][rows]. Each row of weights is decoded
+ * once. */
 std::vector<float>
 products(const xm_weight &w, const std::vector<float> &a, uint64_t a_slots,
          const std::vector<int64_t> &ids, uint64_t used)
@@ -203,7 +204,7 @@ product_cases()
 class OpGridProduct : public OpGrid
 {
   protected:
-    /* With one primitive, as a program has it: the kernels follow the number of tokens. */
+    /* Multiplies with one primitive, as a program does: the kernels follow the number of tokens. */
     void multiply(const product_case &c, xm_element src)
     {
         SCOPED_TRACE(text_of(c.f) + " K=" + std::to_string(c.cols));
@@ -225,7 +226,7 @@ class OpGridProduct : public OpGrid
             planned_run r(p.p, operands, queue);
             ASSERT_XM_OK(xm_primitive_run(p.p, operands, &r.run, &err));
             const std::vector<int64_t> one(tokens, 0);
-            /* a number alone may be next to nothing beside what was added up for it */
+            /* a single element may be small compared with its summands */
             const uint64_t row = c.rows > 1 ? c.rows : tokens;
             EXPECT_TRUE(rows_within(OF_PRODUCTS, y.read(),
                                     products(w.host, x.rounded(), 1, one, 1), row))
@@ -253,9 +254,9 @@ TEST_F(OpGridProduct, MulMat)
 struct ids_case {
     weight_format f;
     uint64_t experts, used;
-    bool one_slot; /* the activations of a token are the same for all its experts */
+    bool one_slot; /* all experts of a token read the same activations */
     uint64_t rows, tokens, cols;
-    float amax = 1; /* of the activations, where they are f32 */
+    float amax = 1; /* largest f32 activation */
 };
 
 /* Numbers of tokens around whole tiles, odd rows and columns, many experts, large activations,
@@ -328,7 +329,7 @@ activations(const ids_case &c, xm_element src)
     return v;
 }
 
-/* The operands of MUL_MAT_ID that are not weights. */
+/* The operands of MUL_MAT_ID other than weights. */
 struct id_operands {
     std::vector<int64_t> ids;
     tensor a, id, out;
@@ -356,7 +357,7 @@ class OpGridIds : public OpGrid
         xm_error error = {};
         const xm_status status = xm_gather_matmul_create(engine, &desc, &p.p, &error);
         if (status == XM_UNSUPPORTED)
-            return false; /* the forced row does not take it */
+            return false; /* the forced variant does not take it */
         EXPECT_EQ(status, XM_OK) << error.text;
         id_operands o(c, src);
         const xm_operand operands[] = {o.a.operand(), o.id.operand(), o.out.operand()};
@@ -391,7 +392,7 @@ TEST_F(OpGridIds, MulMatId)
 
 /* ---- MUL_MAT_ID_FUSION ------------------------------------------------------------- */
 
-/* Experts of gate, up and down; results are weighted and added up. */
+/* Experts with gate, up and down, whose results are weighted and added up. */
 class OpGridExperts : public OpGrid
 {
   protected:
@@ -401,7 +402,7 @@ class OpGridExperts : public OpGrid
         std::vector<uint64_t> tokens;
     };
 
-    /* sum_s weight[s] down(silu(gate x) up x) */
+    /* Returns sum_s weight[s] down(silu(gate x) up x). */
     static std::vector<float> expected(const experts_case &c, const test_weight *w,
                                        const std::vector<float> &x,
                                        const std::vector<int64_t> &ids,

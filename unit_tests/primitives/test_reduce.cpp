@@ -26,7 +26,7 @@ class Reduce : public PrimitiveTest
             return a + b;
         }
     }
-    /* x[3,4,5,6] over axes 1 and 2. */
+    /* Reduces x[3,4,5,6] over axes 1 and 2. */
     void check(xm_reduce_fn fn, xm_element element, const std::vector<float> &values)
     {
         SCOPED_TRACE((int)fn);
@@ -95,7 +95,7 @@ TEST_F(Reduce, OfNoIntegersIsABoundOfTheType)
     } cases[] = {{XM_REDUCE_FN_SUM, XM_I32, 0},
                  {XM_REDUCE_FN_PROD, XM_I64, 1},
                  {XM_REDUCE_FN_MAX, XM_I32, -2147483648.0f},
-                 {XM_REDUCE_FN_MIN, XM_I32, 2147483648.0f}, /* of f32, the nearest */
+                 {XM_REDUCE_FN_MIN, XM_I32, 2147483648.0f}, /* the nearest f32 */
                  {XM_REDUCE_FN_MAX, XM_I64, -9223372036854775808.0f},
                  {XM_REDUCE_FN_MAX, XM_U8, 0},
                  {XM_REDUCE_FN_MIN, XM_U8, 255}};
@@ -167,7 +167,7 @@ class Topk : public PrimitiveTest
     {
         SCOPED_TRACE("n " + std::to_string(n) + " k " + std::to_string(k));
         std::vector<float> values = random_floats((size_t)(3 * n), 1);
-        for (float &f : values) /* many ties */
+        for (float &f : values) /* makes many ties */
             f = std::floor(f * 8);
         tensor x(src, {3, n}, values), v(src, {3, k}), id(ids, {3, k});
         xm_topk_desc desc = {largest, src, src, ids};

@@ -10,7 +10,7 @@
 namespace
 {
 
-/* Types: a letter for each operand, then for each result; h is f16. */
+/* A chain and the types of its operands, then of its results, one letter each; h: f16. */
 struct problem {
     const char *steps, *types;
     int64_t rows, n;
@@ -50,7 +50,7 @@ class RowChain : public PrimitiveTest
   protected:
     using Tensors = std::vector<std::unique_ptr<tensor>>;
 
-    /* Every third constant is one number. */
+    /* Every third constant is a scalar. */
     static bool is_number(uint32_t i)
     {
         return i % 3 == 2;
@@ -73,7 +73,7 @@ class RowChain : public PrimitiveTest
             desc->is_number[i] = is_number(i);
         }
     }
-    /* What the host makes of the operands as they were rounded. */
+    /* Returns the host's results for the operands as they were rounded. */
     static std::vector<std::vector<float>> reference(const problem &p,
                                                      const xm_row_chain &chain,
                                                      const Tensors &x,
@@ -101,7 +101,7 @@ class RowChain : public PrimitiveTest
                   XM_OK);
         return y;
     }
-    /* The rows have two leading dimensions. */
+    /* Returns operands whose rows have two leading dimensions. */
     static Tensors operands(const problem &p, const xm_element *element, uint32_t n,
                             uint32_t seed)
     {
@@ -114,7 +114,7 @@ class RowChain : public PrimitiveTest
                                 : std::make_unique<tensor>(element[i], dims));
         return list;
     }
-    /* False: every row of the device refuses this problem. */
+    /* Sets *refused if every variant of the device refuses this problem. */
     void check(const problem &p, const char *variant, bool *refused)
     {
         SCOPED_TRACE(std::string(p.steps) + " over " + std::to_string(p.n));
@@ -241,7 +241,8 @@ TEST(RowChainSupports, ConstantRowsOnly)
     EXPECT_NE(xm_row_chain_supports(&chain, 1), nullptr);
 }
 
-/* Where memory ends within the options, that is said: they are neither cut nor refused. */
+/* If memory runs out while options are written, the result is XM_NO_MEMORY: options are never cut
+ * off. */
 TEST(RowChainOptions, AreWholeOrThereIsNoMemory)
 {
     xm_device_info info = {};
@@ -272,7 +273,7 @@ TEST(RowChainOptions, AreWholeOrThereIsNoMemory)
     EXPECT_GT(n, 4u) << "the options take memory";
 }
 
-/* Of two values the kernel would take one, or a nought, without a word. */
+/* With two values for epsilon or none, the kernel would silently take one of them or zero. */
 TEST_F(RowChain, IsNotBuiltWithAnEpsilonTooManyOrTooFew)
 {
     const std::string chain = "-DROW=32 -DX0=f32 -DY0=f32 "

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Places in the scratch of a run: views that are taken again are made once.
+ * Views of the scratch of a run: a view that is taken again is not created again.
  */
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ class Scratch : public testing::Test
         xm_engine_memory_stats(engine, &stats);
         return stats.total_now;
     }
-    /* How many views a step makes that takes these sizes, and the first that fails. */
+    /* Returns how many views a step creates that takes these sizes; `want` is its status. */
     uint64_t made(const std::vector<uint64_t> &sizes, xm_status want = XM_OK)
     {
         const uint64_t before = xm_fake_calls(engine, XM_FAKE_VIEW);
@@ -85,7 +85,7 @@ TEST_F(Scratch, PlacesThatAreTakenAgainAreMadeOnce)
     EXPECT_EQ(made({100, 200, 100}), 1u);
 }
 
-/* The one that was made first goes. */
+/* The oldest view is dropped. */
 TEST_F(Scratch, OnlyTheLastOnesAreKept)
 {
     for (uint64_t i = 1; i <= XM_KEPT_VIEWS; i++)
@@ -112,7 +112,7 @@ TEST_F(Scratch, AViewThatFailsIsNotKept)
     EXPECT_EQ(made({SCRATCH, 1}, XM_INVALID), 1u) << "more than there is";
 }
 
-/* Another scratch buffer begins with none. */
+/* Views of another scratch buffer are not reused. */
 TEST_F(Scratch, FreedViewsHoldNoMemory)
 {
     made({100, 200});

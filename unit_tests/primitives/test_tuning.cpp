@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which row of a table is found to be the fastest, by invented times; and that a row which is kept
- * is taken, on the fake engine.
+ * Which variant of a table is found to be the fastest, by times that the test sets; and that a
+ * stored choice is used, on the fake engine.
  */
 #include <gtest/gtest.h>
 
@@ -46,12 +46,13 @@ chip()
     return info;
 }
 
-/* Each row's times, one after the other, the last of them from then on; none: it cannot run. */
+/* The times of each variant, one after the other; the last one repeats. Without times a variant
+ * cannot run. */
 struct Times {
     std::map<std::string, std::vector<double>> of;
     std::vector<std::string> asked;
-    std::vector<double> hopeless;     /* of each question */
-    xm_status other = XM_UNSUPPORTED; /* what a row without times answers */
+    std::vector<double> hopeless;     /* the time limit of each measurement */
+    xm_status other = XM_UNSUPPORTED; /* status of a variant without times */
 };
 
 xm_status
@@ -165,7 +166,7 @@ TEST(TuningFails, WhereNothingRuns)
     EXPECT_EQ(lost.asked, Names{"first"}) << "other failures end it";
 }
 
-/* ---- rows that are kept -------------------------------------------------------------------- */
+/* ---- stored choices ------------------------------------------------------------------------ */
 
 class MeasuredRows : public ::testing::Test
 {
@@ -193,7 +194,7 @@ class MeasuredRows : public ::testing::Test
     {
         return xm_measured_row_keep(engine, &table, &problems, row);
     }
-    /* The row that runs `problem`. */
+    /* Returns the variant that runs `problem`. */
     std::string taken(int problem = 0)
     {
         xm_pick pick = {&table, &problem, problems};
@@ -263,7 +264,7 @@ TEST_F(MeasuredRows, OfTablesThatHaveChangedAreForgotten)
     EXPECT_FALSE(xm_measured_row(engine, &after, &problems, &row));
 }
 
-/* A row that the compiler refuses is left out, as any other. */
+/* Refuses variant 3, as its compiler would. */
 xm_status
 refuse_third(void *ctx, size_t, xm_error *why)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A kernel that the device's compiler refuses: the next variant serves, once and with one
- * warning; on the fake engine, for one table, for tables that depend on each other, and for
- * whole primitives.
+ * A kernel that the device's compiler refuses: the next variant is used, and one warning is
+ * logged. On the fake engine, for one table, for tables that depend on each other, and for whole
+ * primitives.
  */
 #include <gtest/gtest.h>
 
@@ -111,7 +111,7 @@ TEST_F(Variant, ARefusedKernelIsWarnedOfOnceAndNotBuiltAgain)
     EXPECT_EQ(xm_fake_calls(engine, XM_FAKE_KERNEL), calls);
     EXPECT_EQ(warnings.size(), 1u);
     EXPECT_EQ(xm_engine_kernel(engine, "best", "-DA=2", &k, &err), XM_NOT_BUILT);
-    EXPECT_EQ(warnings.size(), 2u); /* another kernel */
+    EXPECT_EQ(warnings.size(), 2u); /* a warning for another kernel */
 }
 
 TEST_F(Variant, AStageTakesTheNextRow)
@@ -178,7 +178,8 @@ TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
     EXPECT_STREQ(err.text, "XM_FORCE: example has no variant 'god', but best good last");
 }
 
-/* Of those that the step can take, as they come; the last where there are fewer. */
+/* A number selects among the variants that the step can take, in their order; a number too large
+ * selects the last. */
 TEST_F(Variant, ForceTakesANumber)
 {
     const struct {
@@ -206,7 +207,7 @@ TEST_F(Variant, ForceTakesANumber)
     }
 }
 
-/* What is built stays as it is: a run reads nothing of the environment. */
+/* XM_FORCE is read when a stage is built, not during a run. */
 TEST_F(Variant, ForceIsReadWhenAStageIsBuilt)
 {
     xm_stage stage = {}, forced = {};
@@ -249,7 +250,8 @@ TEST_F(Variant, OtherFailuresAreNoReasonForTheNextRow)
     EXPECT_TRUE(warnings.empty());
 }
 
-/* Two tables whose kernels depend on each other's rows: row a says so in b's defines. */
+/* Two tables whose kernels depend on each other's variants: the defines of b's kernel contain a's
+ * variant. */
 struct coupled {
     xm_engine *engine;
     xm_pick picks[2];
@@ -280,7 +282,7 @@ TEST_F(Variant, CoupledTablesAreBuiltAgainTogether)
     EXPECT_EQ(c.picks[1].row, 1u);
     EXPECT_EQ(c.calls, 4);
     EXPECT_EQ(xm_engine_kernels_built(engine),
-              3u); /* best for 0, best for 1, second_ref */
+              3u); /* best of table 0, best of table 1, second_ref */
     EXPECT_EQ(warnings.size(), 1u);
 
     open();
@@ -292,7 +294,7 @@ TEST_F(Variant, CoupledTablesAreBuiltAgainTogether)
                            "compiler refuses");
 }
 
-/* A GPU whose driver has no sub-groups runs everything without them. */
+/* On a GPU whose driver has no sub-groups every step has a variant without them. */
 TEST_F(Variant, WithoutSubGroupsOtherFamiliesServe)
 {
     size_t n = 0;
@@ -301,8 +303,8 @@ TEST_F(Variant, WithoutSubGroupsOtherFamiliesServe)
     memset(info.sub_group_sizes, 0, sizeof(info.sub_group_sizes));
     for (size_t t = 0; t < n; t++) {
         SCOPED_TRACE(tables[t].step);
-        bool serves_all =
-            false; /* a row that the device takes and that takes any shape */
+        /* whether a variant runs on the device and takes any shape */
+        bool serves_all = false;
         for (size_t i = 0; i < tables[t].n; i++) {
             xm_variant row = tables[t].rows[i];
             const bool any_shape = !row.refuses;
@@ -331,7 +333,7 @@ TEST_F(Variant, TheRouterFallsBackToo)
     xm_primitive_destroy(p);
 }
 
-/* Whichever rows refuse the heads: compiling the others would be for nothing. */
+/* Variants that refuse the heads of a problem are not compiled. */
 TEST(AttentionKernels, AreOneAStepOnEveryChip)
 {
     size_t n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * kernels/cl/budget.txt has a build of every kernel for matrix engines, or for products of four
- * bytes, with every format of weights that the variant tables let it take: none is left out of
- * what tools/check_budget compiles.
+ * kernels/cl/budget.txt lists a build of every kernel for matrix engines or for products of four
+ * bytes, with every weight format that the variant tables allow: tools/check_budget compiles all
+ * of them.
  */
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace
 
 enum { N = 4096, K = 2048, GROUP = 128 };
 
-/* Large enough for any of the kernels' steps; nothing reads its bytes. */
+/* A weight large enough for any kernel; no bytes of it are read. */
 xm_weight
 plain(xm_weight_format format, xm_element element)
 {
@@ -45,12 +45,12 @@ weights()
     for (int format = XM_WEIGHT_ELEMENTS + 1; format < XM_WEIGHT_FORMATS; format++)
         all.push_back(plain((xm_weight_format)format, XM_DYNAMIC));
     for (int element = 0; element < XM_ELEMENT_COUNT; element++)
-        if (element != XM_BOOL) /* which no weight is quantised to */
+        if (element != XM_BOOL) /* weights are not quantized to boolean */
             all.push_back(plain(XM_WEIGHT_ELEMENTS, (xm_element)element));
     return all;
 }
 
-/* The define that says how the weight is stored: -DFORMAT0=…, -DWEI=… or -DCODES=…. */
+/* Returns the define that says how the weight is stored: -DFORMAT0=…, -DWEI=… or -DCODES=…. */
 std::string
 stored_as(const xm_weight &w)
 {
@@ -59,7 +59,7 @@ stored_as(const xm_weight &w)
     return std::string(defines).substr(0, std::string(defines).find(' '));
 }
 
-/* A row of budget.txt: its kernel, the chips that have figures, its options. */
+/* A line of budget.txt: kernel, chips with figures, options. */
 struct build {
     std::string kernel, chips, options;
     bool has(const std::string &option) const
@@ -93,7 +93,7 @@ watched()
     return all;
 }
 
-/* Chips whose figures stand for all that have the row's instructions. */
+/* Returns the chip whose figures stand for all chips with the variant's instructions. */
 std::string
 chip_for(const xm_variant &row)
 {
@@ -117,7 +117,8 @@ is_watched(const std::vector<build> &builds, const xm_variant &row,
     return false;
 }
 
-/* check(row) of the table's rows for matrix engines and their like. */
+/* Calls check(variant) for the table's variants for matrix engines or for products of four bytes.
+ */
 template <typename Check>
 void
 each_row(const xm_variant_table &table, Check check)

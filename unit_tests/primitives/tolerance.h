@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How far a kernel's result may be from the f32 reference, per element type of the
- * result: |got - want| <= absolute + relative * |want|. The one table; never loosened in
- * a test.
+ * How far a kernel's result may be from the f32 reference, per element type of the result: |got -
+ * want| <= absolute + relative * |want|. This is the only table of tolerances; no test loosens
+ * one.
  */
 #ifndef XM_UNIT_TESTS_PRIMITIVES_TOLERANCE_H
 #define XM_UNIT_TESTS_PRIMITIVES_TOLERANCE_H

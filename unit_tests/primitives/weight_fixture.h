@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Random weights of any format for tests: bytes at an odd address, like a file's.
+ * Random weights of any format for tests. Their bytes begin at an odd address, as they may in a
+ * file.
  */
 #ifndef XM_UNIT_TESTS_PRIMITIVES_WEIGHT_FIXTURE_H
 #define XM_UNIT_TESTS_PRIMITIVES_WEIGHT_FIXTURE_H
@@ -13,15 +14,17 @@
 
 struct weight_format {
     xm_element element;
-    uint64_t group; /* 0: not quantised; UINT64_MAX: per row */
+    uint64_t group; /* 0: not quantized; UINT64_MAX: one per row */
     bool has_zero_point;
     xm_element scale = XM_F16;
     bool group_major = false, scalar_zero_point = false;
-    xm_weight_format blocks =
-        XM_WEIGHT_ELEMENTS; /* else the members above mean nothing */
-    bool is_view = false;   /* of a larger weight: rows, columns and experts around it */
+    /* XM_WEIGHT_ELEMENTS: the members above describe the weight; any other block format ignores
+     * them. */
+    xm_weight_format blocks = XM_WEIGHT_ELEMENTS;
+    /* A view of a larger weight, with rows, columns and experts around it. */
+    bool is_view = false;
     bool has_codebook = false, has_factors = false;
-    xm_element zero = XM_DYNAMIC; /* zero points' type; XM_DYNAMIC: the weights' */
+    xm_element zero = XM_DYNAMIC; /* of zero points; XM_DYNAMIC: the weights' */
 };
 
 inline weight_format
@@ -61,7 +64,8 @@ with_factors(weight_format f)
     return f;
 }
 
-/* Codes: what kernels read as they read blocks. */
+/* Returns formats of codes (small floats, codebooks), which kernels read in runs of 16 like
+ * blocks. */
 inline std::vector<weight_format>
 code_formats()
 {
@@ -89,7 +93,7 @@ code_formats()
         view_of(with_factors({XM_F4E2M1, 16, false, XM_F8E4M3, true})),
         view_of(with_factors({XM_F16, 0, false})),
         view_of(with_factors(blocks_of(XM_WEIGHT_Q4_K))),
-        /* not whole runs of 16 codes */
+        /* groups smaller than 16 codes */
         {XM_NF4, 8, false},
         view_of({XM_F8E4M3, 4, false, XM_F8E8M0}),
     };
@@ -103,7 +107,7 @@ with_codes(std::vector<weight_format> formats)
     return formats;
 }
 
-/* Some of them; all with XM_TEST_ALL=1. */
+/* Returns a sample of code_formats(); all of them with XM_TEST_ALL=1. */
 inline std::vector<weight_format>
 some_codes()
 {
@@ -111,7 +115,7 @@ some_codes()
     return sample::of(code_formats(), SOME);
 }
 
-/* Block formats, from the first row of their table on. */
+/* Returns block format i modulo BLOCK_FORMATS, in the order of the table of weight formats. */
 enum { BLOCK_FORMATS = XM_WEIGHT_FORMATS - 1 };
 inline weight_format
 blocks_number(size_t i)
@@ -119,7 +123,7 @@ blocks_number(size_t i)
     return blocks_of(XM_WEIGHT_ELEMENTS + 1 + (int)(i % BLOCK_FORMATS));
 }
 
-/* The formats and the block formats behind them, each as a whole and as a view. */
+/* Returns the formats and, after them, every block format as a whole weight and as a view. */
 inline std::vector<weight_format>
 with_blocks(std::vector<weight_format> formats)
 {
@@ -130,7 +134,7 @@ with_blocks(std::vector<weight_format> formats)
     return formats;
 }
 
-/* Some of these block formats; all with XM_TEST_ALL=1. */
+/* Returns a sample of the block formats and their views; all of them with XM_TEST_ALL=1. */
 inline std::vector<weight_format>
 some_blocks()
 {
@@ -138,7 +142,7 @@ some_blocks()
     return sample::of(with_blocks({}), SOME);
 }
 
-/* Columns are cut between units of so many. */
+/* Returns the smallest number of columns that a view may be cut at: the group or the block. */
 inline uint64_t
 unit_of(const weight_format &f, uint64_t k)
 {
@@ -147,8 +151,9 @@ unit_of(const weight_format &f, uint64_t k)
     return xm_weight_formats[f.blocks].block_cols;
 }
 
-/* What stands beside this weight in a kernel that may have several formats: the i-th block format
- * after one of blocks, of those that k columns are whole blocks of; every other one has factors. */
+/* Returns a format for a second weight of a kernel that takes weights of several formats. For a
+ * block format it is the i-th block format after f that divides k columns; for others f itself.
+ * Every second one of the block formats has factors if f has them. */
 inline weight_format
 beside(const weight_format &f, uint64_t k, size_t i)
 {
@@ -182,7 +187,8 @@ struct test_weight {
         : gen(seed)
     {
         const uint64_t unit = unit_of(f, k);
-        const bool cuts = f.is_view && f.group != UINT64_MAX; /* columns, too */
+        /* whether a view cuts columns, too */
+        const bool cuts = f.is_view && f.group != UINT64_MAX;
         store(f.is_view ? experts + 2 : experts, f.is_view ? n + 6 : n,
               cuts ? k + 3 * unit : k, f);
         if (f.is_view) {
@@ -230,7 +236,7 @@ struct test_weight {
             host.scale_element = f.scale;
             host.order = f.group_major ? XM_SCALE_GROUP_MAJOR : XM_SCALE_ROW_MAJOR;
             uint64_t groups = experts * n * (k / host.group);
-            /* weights in [-1, 1], whatever the integer type */
+            /* Scales make the weights lie in [-1, 1], whatever the integer type. */
             const bool is_float = xm_element_is_float(f.element) || f.has_codebook;
             float size = is_float                          ? 1.0f
                          : xm_element_bits(f.element) == 4 ? 1.0f / 8
@@ -245,7 +251,8 @@ struct test_weight {
         }
     }
 
-    /* Whether the largest number of a block is like those of other weights. */
+    /* Returns whether the largest magnitude of a block is between 0.25 and 2, as in other
+     * weights. */
     bool is_sane(const uint8_t *block)
     {
         std::vector<float> v(xm_weight_info(&host)->block_cols);
@@ -256,7 +263,7 @@ struct test_weight {
         return largest > 0.25f && largest < 2.0f;
     }
 
-    /* Random bytes until their numbers are sane: nothing needs to be known of the format. */
+    /* Returns random bytes whose decoded numbers are sane; needs no knowledge of the format. */
     std::vector<uint8_t> sane_block()
     {
         enum { MOST_TRIES = 100000 };
@@ -271,7 +278,7 @@ struct test_weight {
         return block;
     }
 
-    /* Some blocks in any order. */
+    /* Fills the weight with 24 random blocks in random order. */
     void fill_blocks()
     {
         const xm_weight_format_info *f = xm_weight_info(&host);
@@ -285,7 +292,7 @@ struct test_weight {
         host.data = {data.data() + 1, data.size() - 1};
     }
 
-    /* From `least` to 1. */
+    /* Appends n numbers between `least` and 1; `view` points at them. */
     void fill_floats(std::vector<float> &numbers, xm_bytes &view, uint64_t n, float least)
     {
         std::uniform_real_distribution<float> value(least, 1.0f);
@@ -294,7 +301,7 @@ struct test_weight {
         view = {(const uint8_t *)numbers.data(), n * sizeof(float)};
     }
 
-    /* Any codes of small floats but NaN and such as are far from 1. */
+    /* Returns a random code of a small float that is not NaN and not far from 1. */
     uint8_t small_bits(xm_element e)
     {
         if (e == XM_F8E8M0)
@@ -323,7 +330,8 @@ struct test_weight {
     }
 };
 
-/* The rows of a table that the device could take: what a test must have run before it ends. */
+/* Returns the names of the variants that the device can run, ignoring shape limits. A test must
+ * have run all of them when it ends. */
 inline std::set<std::string>
 rows_to_cover(const xm_variant_table &t)
 {
@@ -337,7 +345,8 @@ rows_to_cover(const xm_variant_table &t)
     return names;
 }
 
-/* Scratch of the size that plan asks for, full of NaN: what is read of it has been written. */
+/* A run with scratch memory of the size that plan returns, filled with NaN: reading scratch that
+ * was not written shows. */
 struct planned_run {
     xm_run run = {};
     planned_run(const xm_primitive *p, const xm_operand *operands, xm_queue *queue)

@@ -46,7 +46,8 @@ struct Parsed {
 Parsed
 parse(const xm_cli_spec &spec, std::vector<std::string> words)
 {
-    static std::vector<std::string> kept; /* results point into the words */
+    /* lives on, because results point into the words */
+    static std::vector<std::string> kept;
     Parsed p;
     xm_error err = {};
     kept = std::move(words);
@@ -67,7 +68,7 @@ TEST(Args, KeepDefaultsWhenNothingIsSaid)
     EXPECT_EQ(p.args.device, nullptr);
 }
 
-/* -ngl is not -n with "gl", unless a command says so. */
+/* -ngl is not read as -n with value "gl", unless a command has no other meaning for it. */
 TEST(Args, OfOtherProgramsAreToldWhatIsHere)
 {
     Parsed p = parse(without_file, {"-ngl", "99"});
@@ -104,7 +105,7 @@ TEST(Args, TakeEverySpelling)
     }
 }
 
-/* Where a letter is what a word begins with, and no value of it follows. */
+/* A name may stand behind one dash if its first letter is no option that takes a value. */
 TEST(Args, NamesWithoutALetterMayStandBehindOneDash)
 {
     EXPECT_EQ(parse(without_file, {"-nts", "6"}).args.tokens, 6u);
@@ -170,7 +171,7 @@ TEST(Args, TakeOperandsThatLookLikeOptionsBehindTwoDashes)
     EXPECT_STREQ(parse(with_file, {"-"}).args.file, "-");
 }
 
-/* `tool FILE` and `tool -f FILE` are the same. */
+/* `tool FILE` and `tool -f FILE` mean the same. */
 TEST(Args, AnOptionMayStandForTheOperand)
 {
     const xm_cli_option file[] = {
@@ -245,19 +246,21 @@ TEST(Args, HelpHasARowForEachOption)
     xm_strbuf_free(&out);
 }
 
-/* ---- names that are nearly right --------------------------------------------------------- */
+/* ---- suggestions for misspelt names
+ * ------------------------------------------------------------ */
 
 TEST(Suggestions, AreTheNearestName)
 {
     const struct {
         const char *word, *names, *best;
     } cases[] = {
-        {"genrate", "generate bench", "generate"}, /* a letter is missing    */
-        {"benchh", "generate bench", "bench"},     /* one is too many        */
-        {"modle", "model mode models", "model"},   /* exchanged; first wins  */
-        {"gen", "generate bench", "generate"},     /* begins so              */
-        {"ge", "generate bench", nullptr},         /* too short for that     */
-        {"chatter", "chat bench", nullptr},        /* three letters of seven */
+        {"genrate", "generate bench", "generate"}, /* a missing letter */
+        {"benchh", "generate bench", "bench"},     /* an extra letter */
+        /* exchanged letters; the first match wins */
+        {"modle", "model mode models", "model"},
+        {"gen", "generate bench", "generate"}, /* a prefix */
+        {"ge", "generate bench", nullptr},     /* too short for a prefix */
+        {"chatter", "chat bench", nullptr},    /* three letters of seven differ */
         {"x", "xy", nullptr},
         {"", "ab", nullptr},
         {"zzz", "", nullptr},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Man pages, completion and the reference: every spelling of an option, and text that would be code
- * there.
+ * Man pages, shell completion and the reference: every way to write an option, and text with
+ * characters that are special there.
  */
 #include "plugin/program_util/program_docs.h"
 
@@ -96,7 +96,7 @@ TEST(Describe, ForShells)
                           "-o ff", " -l name -x -a 'x y' -d 'a name'"});
 }
 
-/* In place of files. */
+/* An operand that is a name is completed from a list instead of files. */
 TEST(Describe, OperandsThatAreNames)
 {
     const struct {
@@ -144,7 +144,7 @@ TEST(Describe, ACommandBehindAFlag)
               std::string::npos);
 }
 
-/* Values that are only completed are no part of what an option takes. */
+/* The man page lists the values of a choice, but not values that are only completed. */
 TEST(Describe, ForPeopleNamesTheValuesOfAChoice)
 {
     EXPECT_EQ(describe("man").find("c d"), std::string::npos);
@@ -163,7 +163,7 @@ TEST(Describe, ForPeople)
                   "| `-h`, `--help` | this text |"});
 }
 
-/* Of OpenVINO's style: letters are names, and help is a row as others. */
+/* OpenVINO's style with one dash: letters are long names, and help is an ordinary option. */
 TEST(Describe, WithOneDash)
 {
     EXPECT_NE(describe("bash", XM_CLI_ONE_DASH)

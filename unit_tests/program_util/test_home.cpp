@@ -11,7 +11,7 @@
 namespace
 {
 
-/* As a shell has it behind '~'. */
+/* Without HOME the directory comes from the user database, as for a shell's '~'. */
 TEST(Home, IsTheUsersWhereTheEnvironmentDoesNotTell)
 {
     const char *before = getenv("HOME");

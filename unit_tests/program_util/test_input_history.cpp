@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file of what was typed: what is added comes back, of several processes at once, in bounds.
+ * The file of typed lines: lines that are added are read back, also from several processes at
+ * once, within the size limit.
  */
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -87,7 +88,7 @@ TEST_F(History, AFileThatOthersMayReadIsClosedToThem)
     EXPECT_EQ(messages(), (std::vector<std::string>{"alt", "neu"}));
 }
 
-/* As many chats do at once. */
+/* Several processes append at the same time, as several chats do. */
 TEST_F(History, ProcessesLoseNothingOfEachOther)
 {
     enum { PROCESSES = 6, EACH = 120 };
@@ -141,7 +142,7 @@ TEST_F(History, OnlyTheLastMessagesAreRead)
     EXPECT_EQ(all[0], std::to_string(2 * XM_HISTORY_MOST_MESSAGES));
 }
 
-/* Of libedit, of a chat that was killed, and of nobody. */
+/* Files by libedit, by a chat that was killed while writing, and of random content. */
 TEST_F(History, OtherFilesAreReadAsFarAsTheyGo)
 {
     write("_HiStOrY_V2_\nein\\040Wort\nGr\xc3\xbc\xc3\x9f"
@@ -152,7 +153,7 @@ TEST_F(History, OtherFilesAreReadAsFarAsTheyGo)
     EXPECT_EQ(messages(), (std::vector<std::string>{"ganz", "halb", "neu"}));
     write(std::string("\0\0\n\\", 4) + "\\\n\\400\\0\n\n");
     EXPECT_EQ(messages(), (std::vector<std::string>{"\\", "\\400\\0"}));
-    write(std::string(3 << 20, 'x')); /* one line, and its end is missing */
+    write(std::string(3 << 20, 'x')); /* one line without its newline */
     EXPECT_TRUE(messages().empty());
     EXPECT_TRUE(add("neu"));
     EXPECT_EQ(messages(), std::vector<std::string>{"neu"});
@@ -168,7 +169,7 @@ TEST_F(History, PipesAndFoldersAreNotWaitedFor)
     EXPECT_FALSE(xm_history_add(testing::TempDir().c_str(), "x"));
 }
 
-/* One that was stopped while it held the lock must not stop the others. */
+/* A process that was stopped while it held the lock must not block others for long. */
 TEST_F(History, ALockThatIsNeverGivenBackIsNotWaitedForLong)
 {
     write("x\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signals that another thread handles while this one takes away what their handlers use.
+ * Signals that another thread handles while this thread frees objects that the handlers use.
  */
 #include "plugin/program_util/interrupt.h"
 
@@ -39,7 +39,7 @@ fake_cancel(void *run)
 
 const xm_interruptible ops = {fake_cancel, [](void *) {}};
 
-/* Ctrl-C in a thread of its own, as in one of a driver that does not block it. */
+/* Sends the signal to another thread, as to a driver's thread that does not block it. */
 std::thread
 signal_elsewhere(int signal_number)
 {
@@ -51,7 +51,7 @@ class Interrupts : public testing::Test
   protected:
     void SetUp() override
     {
-        signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore it */
+        signal(SIGINT, SIG_DFL); /* a shell's background jobs inherit them ignored */
         signal(SIGTERM, SIG_DFL);
         xm_cli_watch_interrupt();
         xm_cli_note_interrupt();
@@ -82,7 +82,8 @@ TEST_F(Interrupts, NobodyUsesARequestThatWasLetGo)
     }
 }
 
-/* Ctrl-C comes while the request is let go and freed: whoever sees it, it is not lost. */
+/* Ctrl-C arrives while the request is released and freed: whichever is first, the signal is not
+ * lost. */
 TEST_F(Interrupts, ARequestMayBeFreedOnceItWasLetGo)
 {
     enum { ROUNDS = 2000 };
@@ -100,7 +101,7 @@ TEST_F(Interrupts, ARequestMayBeFreedOnceItWasLetGo)
     }
 }
 
-/* What was noted is for the request that is caught next. */
+/* A Ctrl-C that was noted cancels the request that is watched next. */
 TEST_F(Interrupts, ANotedOneCancelsTheNextRequest)
 {
     FakeRun r;
@@ -133,7 +134,7 @@ class Endings : public testing::TestWithParam<int>
 {
 };
 
-/* What a child is ended by that runs `write`, which does not return. */
+/* Returns the signal that ends a child process which runs `write`; `write` does not return. */
 template <typename Write>
 int
 status_of_child(Write write)
@@ -146,7 +147,7 @@ status_of_child(Write write)
         for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGXFSZ})
             signal(number, SIG_DFL);
         xm_cli_watch_interrupt();
-        xm_cli_release_interrupt(); /* which other tests have noted */
+        xm_cli_release_interrupt(); /* drops a signal that another test noted */
         write();
         _exit(0);
     }
@@ -184,7 +185,8 @@ TEST_P(Endings, LeaveNothingOfUnfinishedFiles)
     EXPECT_EQ(folder.names(), (std::set<std::string>{"old"}));
 }
 
-/* What has got its name stays; and so does what failed and is gone, whose memory is free. */
+/* A finished file keeps its name. A file that failed is gone, and the handler does not use its
+ * freed memory. */
 TEST_P(Endings, LeaveFinishedFilesAlone)
 {
     const Folder folder("finished_" + std::to_string(GetParam()));
@@ -208,7 +210,7 @@ INSTANTIATE_TEST_SUITE_P(Interrupts, Endings,
                          testing::Values(SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE,
                                          SIGXCPU, SIGXFSZ));
 
-/* As under nohup. */
+/* As under nohup, an ignored signal does not end the process. */
 TEST(Endings, OfIgnoredSignalsAreNone)
 {
     EXPECT_EQ(status_of_child([] {

@@ -19,8 +19,8 @@
 
 static bool loses_keys;
 
-/* The C library's read, but the first one of keys finds none: they are dropped before it, and the
- * signal comes in another thread. */
+/* Replaces the C library's read: the first read of keys finds none, because they were dropped,
+ * and the signal arrives in another thread. */
 extern "C" ssize_t
 read(int fd, void *bytes, size_t n)
 {
@@ -40,7 +40,7 @@ class LineInput : public testing::TestWithParam<const char *>
 {
 };
 
-/* A program on a terminal that reads a line. Its exit code is 0 if Ctrl-C ended that. */
+/* A program that reads a line on a terminal; it exits with 0 if Ctrl-C ended the read. */
 void
 read_on_terminal(int terminal, const char *term)
 {
@@ -51,7 +51,7 @@ read_on_terminal(int terminal, const char *term)
     dup2(terminal, STDIN_FILENO);
     dup2(terminal, STDERR_FILENO);
     signal(SIGINT, SIG_DFL);
-    alarm(60); /* ends a read that waits for a key */
+    alarm(60); /* ends a read that blocks */
     xm_cli_watch_interrupt();
     xm_cli_note_interrupt();
     loses_keys = true;
@@ -85,7 +85,7 @@ TEST_P(LineInput, CtrlCIsSeenThoughTheKeysAreGone)
     close(terminal);
 }
 
-/* With the editor, and without. */
+/* With the line editor and without. */
 INSTANTIATE_TEST_SUITE_P(Terminals, LineInput, testing::Values("xterm", "dumb"));
 
 } // namespace

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines that fit the terminal: where they are broken, and where they go on.
+ * Lines that are wrapped to the width of the terminal: where they break, and where they continue.
  */
 #include "plugin/program_util/lines.h"
 
@@ -58,14 +58,14 @@ TEST(Lines, BreakWithinAWordThatIsTooLong)
     EXPECT_EQ(wrap("漢字漢字漢字", 7), "漢字漢\n  字漢\n  字");
 }
 
-/* A gap of a table that is wider than the terminal ends a line, and begins none. */
+/* Spaces between columns that are wider than the terminal end a line and start none. */
 TEST(Lines, HaveNoLineOfSpaces)
 {
     EXPECT_EQ(wrap("f32" + std::string(40, ' ') + "6.12 KiB", 30), "f32\n  6.12 KiB");
     EXPECT_EQ(wrap("ab  cd" + std::string(40, ' ') + "ef", 12), "ab  cd\n  ef");
 }
 
-/* "82.4 %" is one column: it goes to the next line whole. */
+/* "82.4 %" is one column and goes to the next line as a whole. */
 TEST(Lines, BreakBetweenColumnsBeforeWords)
 {
     EXPECT_EQ(wrap("u4  zero points    3.58 MiB   82.4 %", 35),
@@ -116,7 +116,7 @@ TEST(Lines, OfAFileAreNotBroken)
     EXPECT_EQ(o.columns, SIZE_MAX);
     xm_lines_add(&o, "%s", std::string(300, 'x').c_str());
     xm_lines_add(&o, " y\nz %d", 7);
-    o.columns = 3; /* of the next line */
+    o.columns = 3; /* columns already used on the next line */
     xm_lines_add(&o, "%d\n12345\n\nlast", 8);
     xm_lines_end(&o);
     fclose(file);

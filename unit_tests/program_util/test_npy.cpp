@@ -13,7 +13,7 @@
 namespace
 {
 
-/* A version 1 file with this dictionary and this data. */
+/* Returns a version 1 .npy file with this dictionary and data. */
 std::string
 file(const std::string &dictionary, const std::string &data)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What fits into a line of a terminal.
+ * Text cut or filled to the width of a terminal.
  */
 #include "plugin/program_util/terminal.h"
 
@@ -34,7 +34,7 @@ wrap(const std::string &text, size_t columns)
     return lines;
 }
 
-/* Lines that are broken one after the other. */
+/* Returns a text broken line after line. */
 static std::string
 first_lines(const std::string &text, size_t columns)
 {
@@ -66,7 +66,8 @@ TEST(Terminal, LinesAreBrokenAtSpaces)
     EXPECT_EQ(wrap("", 5), "");
 }
 
-/* Paragraphs come broken for 80 columns: broken again, line for line, they would be ragged. */
+/* Help texts are broken for 80 columns. On narrower terminals paragraphs are filled again:
+ * breaking each line separately would leave short lines. */
 TEST(Terminal, ParagraphsAreFilledWhereTheyDoNotFit)
 {
     const std::string text = "usage: x\n\none two three\nfour five\nsix\n\n  a row\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GGUF files for tests, right and wrong, and what becomes of them.
+ * Valid and invalid GGUF files for tests, and the result of reading them.
  */
 #ifndef XM_UNIT_TESTS_READERS_GGUF_FILE_H
 #define XM_UNIT_TESTS_READERS_GGUF_FILE_H
@@ -18,7 +18,7 @@
 namespace gguf
 {
 
-/* Types of values, and some of tensors, by their numbers in files. */
+/* Value types and some tensor types, as GGUF files number them. */
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, TEXT, LIST, U64, I64, F64 };
 enum { TENSOR_F32 = 0, TENSOR_F16 = 1, TENSOR_Q4_0 = 2, TENSOR_Q2_K = 10 };
 
@@ -35,14 +35,14 @@ text(const std::string &s)
     return bytes_of<uint64_t>(s.size()) + s;
 }
 
-/* The value of a list, and of one in it. */
+/* Returns the bytes of a list: of a key's value, or of a list inside another list. */
 inline std::string
 list(uint32_t type, uint64_t n, const std::string &values)
 {
     return bytes_of(type) + bytes_of(n) + values;
 }
 
-/* Header, keys, tensors, and bytes from the next multiple of the alignment on. */
+/* A file: header, keys, tensors, and data that begin at the next multiple of the alignment. */
 struct file {
     uint32_t version = 3;
     uint64_t alignment = 32;
@@ -86,7 +86,7 @@ struct file {
     }
 };
 
-/* One of each kind: what tests cut and change. */
+/* Returns a valid file with one key or tensor of each kind, which tests cut and change. */
 inline file
 good()
 {
@@ -104,12 +104,13 @@ good()
     return f.with_data(64 + 216);
 }
 
-/* A file that has been read, or why not. */
+/* Reads a file from memory; after a failure `err` says why. */
 class reading
 {
   public:
     explicit reading(const std::string &file)
-        : bytes_(new uint8_t[file.size()]) // as long as the file, for AddressSanitizer
+        // exact size, so that AddressSanitizer sees reads beyond the end
+        : bytes_(new uint8_t[file.size()])
     {
         memcpy(bytes_.get(), file.data(), file.size());
         status = xm_gguf_read_memory(bytes_.get(), file.size(), nullptr, &g, &err);
@@ -136,7 +137,8 @@ class reading
     xm_error err = {};
 };
 
-/* Looks at every byte that the reader gives out. */
+/* Reads every byte that the reader returned and adds them up, so that a sanitizer sees bad
+ * pointers. */
 inline uint64_t
 walk(const xm_gguf_values *l)
 {

@@ -17,7 +17,7 @@ using gguf::list;
 using gguf::text;
 using Read = gguf::reading;
 
-/* What a key with this value gives a getter. */
+/* A file whose key "k" has this value. */
 struct Value : Read {
     Value(uint32_t type, const std::string &value)
         : Read(gguf::file{}.key("k", type, value).bytes())
@@ -34,7 +34,7 @@ get(const Read &r, Getter getter, T *out)
     return why.text;
 }
 
-/* The message, or the number as text. */
+/* Returns the number that a getter reads as text, or the error text. */
 template <typename T, typename Getter>
 std::string
 number(uint32_t type, const std::string &value, Getter getter)
@@ -201,7 +201,7 @@ TEST(Gguf, GivesTensorsAsViewsOfTheFile)
     ASSERT_NE(t, nullptr);
     EXPECT_STREQ(t->type->text, "q4_0");
     EXPECT_EQ(t->data.n, 64u / 32 * 18 * 6);
-    EXPECT_EQ(t->data.p[0], 64); // of with_data()
+    EXPECT_EQ(t->data.p[0], 64); // the first byte of with_data()
     uint64_t dim[XM_GGUF_MAX_RANK] = {};
     xm_gguf_tensor_dims(t, dim);
     EXPECT_EQ(t->rank, 3u);
@@ -233,7 +233,7 @@ TEST(Gguf, MakesWeightsOfBlocksAndOfElements)
 TEST(Gguf, RefusesAWeightByTypeAndNameWhenItIsAskedFor)
 {
     gguf::file f;
-    f.tensor("odd", {32}, 9, 0).with_data(36); // q8_1: activations
+    f.tensor("odd", {32}, 9, 0).with_data(36); // q8_1, a type of activations
     Read r(f.bytes());
     ASSERT_EQ(r.status, XM_OK) << r.err.text;
     xm_weight w;
@@ -262,7 +262,7 @@ TEST(Gguf, TakesFourDimensionsForAWeightWhereTheFourthIsOne)
                  "4, the outermost 2");
 }
 
-/* Both tables have a block's sizes. */
+/* The tables of GGUF types and of weight formats agree on the sizes of a block. */
 TEST(Gguf, KnowsEveryFormatOfWeights)
 {
     for (int f = XM_WEIGHT_ELEMENTS + 1; f < XM_WEIGHT_FORMATS; f++) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GGUF reader on files: what the PyPI package gguf finds in the same ones (make_gguf.py), files
-// in parts, files of more than 4 GiB.
+// The GGUF reader on files: compared with what the PyPI package gguf reads from them
+// (make_gguf.py); files in parts; files of more than 4 GiB.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -62,7 +62,7 @@ read_file(const std::string &path)
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// ---- the list of a file, as make_gguf.py writes it
+// ---- the listing of a file, as make_gguf.py writes it
 
 std::string
 fnv(const std::string &bytes)
@@ -150,7 +150,7 @@ made(const std::string &name)
     return XM_GGUF_DIR "/" + name;
 }
 
-/* So long as the bytes of its last tensor need. */
+/* Returns the length of a file up to the end of its last tensor. */
 uint64_t
 length_by(const std::string &list)
 {
@@ -180,7 +180,8 @@ TEST_F(GgufFiles, AreWhatTheReferenceReads)
     }
 }
 
-/* Of real ones, what lies before the tensors' bytes: these are holes here. */
+/* Real files are stored without the bytes of their tensors, which are holes in a sparse file
+ * here. */
 TEST_F(GgufFiles, OfModelsAreWhatTheReferenceReads)
 {
     size_t n = 0;
@@ -206,7 +207,7 @@ TEST_F(GgufFiles, OfModelsAreWhatTheReferenceReads)
 namespace
 {
 
-/* Copies of the three files, to be changed. */
+/* Copies of the three parts, which tests change. */
 class GgufParts : public GgufFiles
 {
   protected:
@@ -222,7 +223,7 @@ class GgufParts : public GgufFiles
             path[i] = write(name, bytes[i]);
         }
     }
-    /* Sets the value behind a key's name and type. */
+    /* Sets the value after a key's name and type. */
     template <typename T> void set(int part, const std::string &key, T value)
     {
         const size_t at = bytes[part].find(key);
@@ -370,7 +371,7 @@ TEST_F(GgufFiles, AModelInOnePartHasAnyName)
     EXPECT_EQ(g->n_parts, 1u);
 }
 
-/* Who keeps a tensor's bytes keeps the mapping, not the file. */
+/* The bytes of a tensor stay valid while the mapping is held, also after the file is closed. */
 TEST_F(GgufFiles, BytesOutliveThem)
 {
     gguf::file f;
@@ -384,7 +385,7 @@ TEST_F(GgufFiles, BytesOutliveThem)
     xm_mapping_unref(t.mapping);
 }
 
-/* Holes, but for the header and a byte at the end. */
+/* A sparse file with a header and one byte at the end. */
 TEST_F(GgufFiles, MayBeLargerThanFourGiB)
 {
     const uint64_t rows = 5ull << 20, far = rows * 1024;

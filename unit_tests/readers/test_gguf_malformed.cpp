@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GGUF files with everything that can be wrong: each is refused with a sentence, or can be walked
-// through.
+// GGUF files with every kind of damage: each is refused with an error text, or can be read
+// completely.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -17,14 +17,14 @@ using gguf::list;
 using gguf::text;
 using Read = gguf::reading;
 
-/* A file with one key of this value. */
+/* Reads a file with one key of this value. */
 Read
 value(uint32_t type, const std::string &bytes)
 {
     return Read(gguf::file{}.key("k", type, bytes).bytes());
 }
 
-/* One tensor before so many bytes. */
+/* Reads a file with one tensor and n_data bytes. */
 Read
 tensor(const std::vector<uint64_t> &ne, uint32_t type, uint64_t offset, size_t n_data)
 {
@@ -78,7 +78,7 @@ TEST(GgufMalformed, ComparesCountsWithTheFile)
     f.n_tensors = 1ull << 40;
     EXPECT_TRUE(Read(f.bytes()).refuses("tensors: there are 1099511627776"));
     f = good();
-    f.n_keys = 7; // one more than there are: the tensors are taken for one
+    f.n_keys = 7; // one too many: the first tensor is read as a key
     EXPECT_TRUE(Read(f.bytes()).refuses("tensor 1 of 2: "));
 }
 
@@ -149,7 +149,7 @@ TEST(GgufMalformed, RefusesNamesThatCannotBeShown)
     EXPECT_EQ(named(std::string(64, 't')).status, XM_OK);
 }
 
-/* A character is not cut in two. */
+/* A long name is cut at a whole UTF-8 character. */
 TEST(GgufMalformed, ShowsTheBeginningOfALongName)
 {
     std::string name = "k";
@@ -254,7 +254,7 @@ TEST(GgufMalformed, RefusesEveryBeginningOfAFile)
     }
 }
 
-/* What is still taken can be walked through. */
+/* Flips each bit: a file that is accepted can be read completely. */
 TEST(GgufMalformed, TakesOrRefusesWhateverABitMakesOfIt)
 {
     const std::string file = good().bytes();

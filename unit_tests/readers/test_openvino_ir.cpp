@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The IR reader on a small hand-written net, and on what damage and malice make of it.
+// The IR reader on a small hand-written net, and on damaged and hostile versions of it.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,8 +15,8 @@
 namespace
 {
 
-// y = (x + 1) reshaped to [?, 4], with the sum kept in a state. The constants sit at odd
-// offsets; the layers of the file are deliberately not in order (the Result is not last).
+// y = (x + 1) reshaped to [?, 4], with the sum kept in a state. The constants are at odd offsets,
+// and the layers of the file are deliberately not in order (the Result is not last).
 const char small_ir[] = R"(<?xml version="1.0"?>
 <net name="small" version="11">
   <layers>
@@ -73,7 +73,7 @@ const char small_ir[] = R"(<?xml version="1.0"?>
 </net>
 )";
 
-// Layers that are several nodes each: log_softmax(selu(x, p, p)), p of one element.
+// Layers that become several nodes each: log_softmax(selu(x, p, p)); p has one element.
 const char composed_ir[] = R"(<?xml version="1.0"?>
 <net name="composed" version="11">
   <layers>
@@ -341,7 +341,7 @@ TEST(OpenvinoIr, StatesOfBothOpsetsAreRead)
 
 struct Damage {
     const char *what, *from, *to;
-    const char *sentence; // a part of it
+    const char *sentence; // a part of the error text
 };
 
 void
@@ -582,7 +582,7 @@ TEST(OpenvinoIr, RandomDamageIsReadOrRefusedNeverBoth)
     const std::string whole = small_ir;
     for (int i = 0; i < rounds; i++) {
         std::string xml = whole;
-        // A piece of the file, somewhere else in the file: keeps it XML often enough.
+        // Copies a piece of the file over another place, which often leaves valid XML.
         size_t from = random() % whole.size(), to = random() % whole.size();
         xml.replace(to, random() % 4, whole.substr(from, random() % 8));
         Outcome o;

@@ -28,7 +28,7 @@ PrintTo(const Model &m, std::ostream *os)
     *os << m.path;
 }
 
-// Counts are those of the files' layers.
+// The numbers are those of the files' layers.
 const Model models[] = {
     {"Qwen3MoeInt4Asym", "qwen3moe-tiny/ov/int4_asym_g64", 4, 2, 2, 262,
      "f32[batch,tokens,1536]"},
@@ -212,7 +212,7 @@ TEST_F(OpenvinoIrFile, ANetWithoutConstantsNeedsNoBin)
     EXPECT_EQ(read(write("m.xml", one_parameter)), XM_OK) << err.text;
 }
 
-/* The mask's length is a sum, of which some other input or a state must tell a part. */
+/* The mask's length is past plus tokens: another input or a state must determine one of them. */
 TEST_F(OpenvinoIrFile, AMaskAloneHasALengthOfItsOwn)
 {
     const auto port = [](const std::vector<int> &dims) {

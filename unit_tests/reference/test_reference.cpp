@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference formulas against small values worked out by hand.
+// The reference formulas against small values computed by hand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ expect_near(const Floats &found, const Floats &expected, float tolerance = 1e-5f
         EXPECT_NEAR(found[i], expected[i], tolerance) << "element " << i;
 }
 
-// [E,N,K] floats as a weight.
+// Returns floats [E,N,K] as a weight.
 static xm_weight
 plain(const Floats &w, uint64_t e, uint64_t n, uint64_t k)
 {
@@ -61,8 +61,8 @@ TEST(Weight, RowsAreDequantised)
     xm_weight_row(&q.w, 0, 1, row.data());
     expect_near(row, {6, 9, 12, 16});
     EXPECT_EQ(xm_weight_bytes(&q.w), 4u + 16u + 2u);
-    q.w.order =
-        XM_SCALE_GROUP_MAJOR; // scales of row 0 are now 1 and 3, zero points 1 and 3
+    // the scales of row 0 are now 1 and 3, its zero points 1 and 3
+    q.w.order = XM_SCALE_GROUP_MAJOR;
     xm_weight_row(&q.w, 0, 0, row.data());
     expect_near(row, {0, 1, 0, 3});
     q.w.zero_point_is_scalar = true;
@@ -162,7 +162,8 @@ TEST(Reference, TopKTakesTiesInOrderAndNansLast)
     EXPECT_EQ(ids, (std::vector<int32_t>{1, 3, 2, 4, 0, 5}));
 }
 
-// Two positions, one head of one dimension, all scores equal unless said.
+// Attention of two positions with one head of size 1; all scores are equal unless the test sets
+// them.
 static Floats
 attend(struct xm_ref_attention a, const Floats &v)
 {
@@ -189,7 +190,7 @@ TEST(Reference, AttentionSeesWhatItMay)
     a.window = 0;
     const int64_t key_mask[] = {0, 0, 1};
     a.key_mask = key_mask;
-    expect_near(attend(a, {3, 6, 9}), {0, 9}); // the first row sees nothing
+    expect_near(attend(a, {3, 6, 9}), {0, 9}); // the first row sees no key
 }
 
 TEST(Reference, AttentionSinksAndMasks)
@@ -222,14 +223,14 @@ TEST(Reference, Routing)
     EXPECT_EQ(ids, (std::vector<int32_t>{2, 1}));
     r.normalise = true;
     expect_near(route(nullptr, scale.data()), {500.0f / 7, 20.0f / 7}, 1e-3f);
-    r.least_sum = 0.5f; // less than the sum is
+    r.least_sum = 0.5f; // below the sum, so without effect
     expect_near(route(nullptr, scale.data()), {500.0f / 7, 20.0f / 7}, 1e-3f);
     r.least_sum = 2;
     expect_near(route(nullptr, nullptr), {0.3125f, 0.125f});
     r.kind = XM_ROUTING_SOFTMAX_TOPK, r.normalise = false, r.scale = 7;
     expect_near(route(nullptr, nullptr), {5, 2});
     r.kind = XM_ROUTING_SIGMOID_BIAS, r.scale = 1;
-    const Floats bias = {10, 0, 0}; // chooses, but does not weigh
+    const Floats bias = {10, 0, 0}; // affects the choice, not the weights
     expect_near(route(bias.data(), nullptr), {0.5f, 5.0f / 6});
     EXPECT_EQ(ids, (std::vector<int32_t>{0, 2}));
     r.kind = XM_ROUTING_SQRT_SOFTPLUS; // log(1 + e^log(n)) = log(1 + n)
@@ -295,7 +296,7 @@ TEST(Reference, EveryWeightOfAnExpertHasItsBias)
     expect_near(y, {2 * (13 * xm_ref_sigmoid(13) * 40) + 300}, 1e-2f);
 }
 
-/* Between the activation and down; I = 2, the second expert's. */
+/* A factor between activation and down; I = 2. The second expert is chosen. */
 TEST(Reference, AnExpertMayHaveAFactor)
 {
     const Floats up = {3, 4, 3, 4}, down = {1, 10, 1, 10}, f = {9, 9, 0.5f, -2}; // E = 2
@@ -310,7 +311,7 @@ TEST(Reference, AnExpertMayHaveAFactor)
     expect_near(y, {0.5f * 9 * xm_ref_sigmoid(3) - 20 * 16 * xm_ref_sigmoid(4)}, 1e-3f);
 }
 
-/* I = 2: gate is 1 and 2 times x, up 10 and 100 times. */
+/* I = 2: gate multiplies x by 1 and 2, up by 10 and 100. */
 TEST(Reference, GateAndUpOfOneWeightInAnyOrder)
 {
     const std::map<xm_gate_up, Floats> orders = {

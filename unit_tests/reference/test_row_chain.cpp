@@ -101,7 +101,7 @@ TEST(RowChainText, WhatIsNoChainIsRefused)
     EXPECT_EQ(xm_row_chain_parse(steps(12).c_str(), &c, nullptr), XM_OK);
 }
 
-/* To eight significant bits, ties to even. */
+/* Rounds to bf16: eight significant bits, ties to even. */
 TEST(RowChainReference, Rounds)
 {
     const Floats x0 = {1.00390625f, 1.01171875f, -3.1415927f, 70000.0f};

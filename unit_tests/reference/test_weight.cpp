@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Formats of weights against the gguf package's floats, and views of weights.
+ * Decoding of weight formats compared with the gguf package's floats, and views of weights.
  */
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ bytes_of(const std::string &hex)
     return bytes;
 }
 
-/* A weight of `e` with room for what it is made of; elements are random. */
+/* A weight of this format with random elements; it owns the bytes. */
 struct stored {
     xm_weight w = {};
     std::vector<uint8_t> data, scale, zero;
@@ -88,7 +88,7 @@ struct view_case {
     xm_scale_order order;
 };
 
-/* Small enough to look at every row of every view. */
+/* Small enough to check every row of every view. */
 const view_case views[] = {
     {XM_WEIGHT_ELEMENTS, 96, 32, XM_SCALE_ROW_MAJOR},
     {XM_WEIGHT_ELEMENTS, 96, 32, XM_SCALE_GROUP_MAJOR},
@@ -99,7 +99,7 @@ const view_case views[] = {
     {XM_WEIGHT_MXFP4, 96, 0, XM_SCALE_ROW_MAJOR},
 };
 
-/* What kernels and the host say of integers that products with bytes may have. */
+/* The host and the kernels agree on which integers of a format products with bytes may read. */
 TEST(WeightFormats, HaveTheBitsOfTheirKernels)
 {
     for (const xm_weight_format_info &f : xm_weight_formats) {
@@ -143,7 +143,7 @@ TEST(WeightFormats, BlocksAreTheFloatsOfGguf)
         for (size_t i = 0; i < f.block_cols; i++) {
             float w;
             std::memcpy(&w, &want[4 * i], 4);
-            /* nobody's: the sign of a zero, the bits of what is no number */
+            /* neither the sign of zero nor the bits of NaN are compared */
             EXPECT_TRUE(std::memcmp(&w, &got[i], 4) == 0 || (w == 0 && got[i] == 0) ||
                         (std::isnan(w) && std::isnan(got[i])))
                 << name << " " << i << ": " << got[i] << " is not " << w;
@@ -179,7 +179,7 @@ TEST(WeightViews, SlicesAreRowsAndColumnsOfTheWhole)
         ASSERT_STREQ(xm_weight_slice_cols(&w, unit, c.cols - unit), nullptr);
         ASSERT_STREQ(xm_weight_slice_rows(&w, 2, 4), nullptr);
         ASSERT_STREQ(xm_weight_slice_experts(&w, 1, 3), nullptr);
-        ASSERT_STREQ(xm_weight_slice_rows(&w, 1, 2), nullptr); /* of the slice */
+        ASSERT_STREQ(xm_weight_slice_rows(&w, 1, 2), nullptr); /* slices the slice */
         ASSERT_STREQ(xm_weight_check(&w), nullptr);
         EXPECT_FALSE(xm_weight_is_whole(&w));
         EXPECT_LT(xm_weight_bytes(&w), xm_weight_bytes(&whole.w));
@@ -193,7 +193,7 @@ TEST(WeightViews, SlicesAreRowsAndColumnsOfTheWhole)
     }
 }
 
-/* Rows of every expert, of which columns at both ends are missing. */
+/* Rows of every expert, without some columns at both ends. */
 TEST(WeightViews, ArePackedWithoutWhatLiesBetween)
 {
     for (const view_case &c : views) {
@@ -241,7 +241,7 @@ TEST(WeightViews, WhatIsNotThereIsRefused)
     w.view.first_row = UINT64_MAX;
     EXPECT_STREQ(xm_weight_check(&w), "the number of elements overflows");
     w = s.w;
-    w.view.first_row = 1; /* the last row is behind the end */
+    w.view.first_row = 1; /* the last row is beyond the end */
     EXPECT_STREQ(xm_weight_check(&w),
                  "the data's bytes do not agree with the dimensions");
     w = s.w;
@@ -255,7 +255,7 @@ TEST(WeightViews, WhatIsNotThereIsRefused)
     EXPECT_STREQ(xm_weight_check(&w), "blocks have their scales inside");
 }
 
-/* Two weights are the same when their numbers are: whatever differs tells them apart. */
+/* Two weights are the same if all parts that determine their values are equal. */
 TEST(WeightViews, SameIsEverythingThatMakesTheNumbers)
 {
     stored s(XM_WEIGHT_ELEMENTS, 2, 4, 64, 32);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Convex sets on random graphs, against what brute force says of them. Members are sums,
- * reshapes are passed, everything else is outside.
+ * Convex sets on random graphs, compared with brute force. Sums are members, reshapes are passed
+ * through, all other ops are outside.
  */
 #include <functional>
 #include <map>
@@ -43,7 +43,7 @@ grow(xm_graph *g, const xm_convex_rules &r)
     return Sets(xm_convex_grow(g, &r), xm_convex_destroy);
 }
 
-/* Reads are near, as in models, or anywhere. */
+/* Returns a random graph whose nodes read near ones, as in models, or any. */
 Graph
 random_graph(uint32_t seed)
 {
@@ -89,7 +89,7 @@ below_reshapes(const xm_value *v)
     return v;
 }
 
-/* Which set each node is: what is in none is one of its own. */
+/* The set of each node; a node in no set is a set of its own. */
 using Partition = std::map<const xm_node *, const xm_node *>;
 
 Partition
@@ -104,7 +104,7 @@ partition(const xm_graph *g, const xm_convex *c)
     return p;
 }
 
-/* Whether some order of the sets has all operands before their readers. */
+/* Returns whether the sets can be ordered so that all operands come before their readers. */
 bool
 has_order(const xm_graph *g, const Partition &p)
 {
@@ -117,7 +117,7 @@ has_order(const xm_graph *g, const Partition &p)
                 reads[p.at(n)].insert(from);
         }
     }
-    std::map<const xm_node *, int> state; /* 1: on the way, 2: done */
+    std::map<const xm_node *, int> state; /* 1: being visited, 2: done */
     std::function<bool(const xm_node *)> visit = [&](const xm_node *n) {
         if (state[n])
             return state[n] == 2;
@@ -144,7 +144,7 @@ size_of(const Partition &p, const xm_node *set)
     return n;
 }
 
-/* Edges between two sets that could be one. */
+/* Returns the number of edges between two sets that could be merged. */
 int
 left_over(const xm_graph *g, const Partition &p, uint32_t most)
 {
@@ -212,7 +212,7 @@ TEST(Convex, MembersComeInOrderAndReadsAreCountedThroughWhatIsPassed)
 
 TEST(Convex, AsksWhetherMembersFit)
 {
-    /* a set may not hold two members that read the same parameter */
+    /* a rule: two members of a set may not read the same parameter */
     xm_convex_rules r = rules(XM_CONVEX_MOST);
     r.fits = [](void *, const xm_convex *, xm_node *const *member, uint32_t n) {
         for (uint32_t i = 0; i < n; i++) {
@@ -236,7 +236,7 @@ TEST(Convex, AsksWhetherMembersFit)
     EXPECT_EQ(xm_convex_members(sets.get(), first(g.get(), XM_OP_ADD), member), 2u);
 }
 
-/* A reshape to a size that is computed is no way around what computes it. */
+/* A reshape whose target shape is computed depends on two operands, and is not passed through. */
 TEST(Convex, PassesOnlyWhatDependsOnOneOperand)
 {
     Graph g = parse(R"(
@@ -252,7 +252,7 @@ TEST(Convex, PassesOnlyWhatDependsOnOneOperand)
     EXPECT_EQ(xm_convex_members(sets.get(), first(g.get(), XM_OP_ADD), member), 1u);
 }
 
-/* Cost is bounded by counts: what stands far apart is not looked at. */
+/* The search is bounded by counts: nodes that are far apart are not compared. */
 TEST(Convex, LooksNoFurtherThanItsReach)
 {
     for (int between : {XM_CONVEX_REACH - 16, XM_CONVEX_REACH + 16}) {

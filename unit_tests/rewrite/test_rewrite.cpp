@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rewrite engine: what a pattern matches, in which orders, and what it says when it does
- * not.
+ * The rewrite engine: what a pattern matches, the order of attempts, and the reasons it gives for
+ * a near miss.
  */
 #include <list>
 
@@ -21,7 +21,8 @@ var(int slot)
 xm_pat
 op(enum xm_op id, std::vector<const xm_pat *> in, int slot = -1)
 {
-    static std::list<std::vector<const xm_pat *>> lists; /* what patterns point to */
+    /* keeps what patterns point to */
+    static std::list<std::vector<const xm_pat *>> lists;
     xm_pat p = {};
     p.kind = XM_PAT_OP;
     p.op = id;
@@ -42,7 +43,7 @@ scalar(double number)
     return p;
 }
 
-/* Operand `at` of a node that has named ones. */
+/* A pattern for a named operand of a node. */
 xm_pat
 operand(uint32_t at, const xm_pat *pat)
 {
@@ -252,7 +253,7 @@ const std::string branch = product + R"(
     %8 = add %6, %7 # "sum"
     result %8 name="r")";
 
-/* b + x W^T, the product below reshapes; b joins it. */
+/* b + x W^T; the product may be reshaped before b is added; b becomes its bias. */
 const xm_pat linear = of_kind(XM_PAT_LINEAR, END, {&end_x, &weight, &bias});
 const xm_pat through = of_kind(XM_PAT_THROUGH, -1, {&linear});
 const xm_pat addend = var(BRANCH);
@@ -408,7 +409,8 @@ TEST(Replacement, LeavesNoTraceOfWhatCannotBeRun)
     EXPECT_EQ(g->next_id, next_id);
 }
 
-/* Two products are added: the one with a bias joins nothing. */
+/* The sum of two products: one that already has a bias cannot take another, so that the other
+ * order is tried. */
 TEST(Rewrite, TriesOrdersUntilTheConditionHolds)
 {
     for (const char *operands : {"%4, %5", "%5, %4"}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that are threads: sums in the order of ranks, joined parts, one that leaves.
+// Ranks that are threads: sums in the order of ranks, joined parts, a rank that leaves.
 #include <chrono>
 #include <gtest/gtest.h>
 #include <string>
@@ -9,7 +9,7 @@
 #include "runtime/collective.h"
 #include "runtime/fake/fake_ranks.h"
 
-// Calls fn(rank's end) in a thread for each rank.
+// Calls fn with the rank's end of the group, in a thread for each rank.
 template <typename Fn>
 static void
 run_all(xm_rank_group *g, uint32_t ranks, Fn fn)
@@ -21,7 +21,7 @@ run_all(xm_rank_group *g, uint32_t ranks, Fn fn)
         t.join();
 }
 
-// In place, and over a network that delays and reorders messages.
+// The parameter: in shared memory, or over a fake network that delays and reorders messages.
 class Collective : public testing::TestWithParam<bool>
 {
   protected:
@@ -35,7 +35,7 @@ class Collective : public testing::TestWithParam<bool>
     }
 };
 
-// 1e8 + 3 and - 1e8 round differently in another order.
+// 1e8 + 3 - 1e8 gives another result in another order.
 TEST_P(Collective, SumsAreAddedInTheOrderOfRanks)
 {
     const float x[RANKS] = {3.0f, 1e8f, -1e8f};
@@ -58,7 +58,7 @@ TEST_P(Collective, SumsAreAddedInTheOrderOfRanks)
     }
 }
 
-// f16 summands are added as f32 and rounded once: 2048 + 1 + 1 in f16 would stay 2048.
+// f16 summands are added in f32 and rounded once. In f16, 2048 + 1 + 1 would stay 2048.
 TEST_P(Collective, SumsOfHalvesAreRoundedOnce)
 {
     const float x[RANKS] = {2048.0f, 1.0f, 1.0f};
@@ -76,7 +76,7 @@ TEST_P(Collective, SumsOfHalvesAreRoundedOnce)
         EXPECT_EQ(xm_load_float(XM_F16, &of, 0), 2050.0f);
 }
 
-// What is shown from two places in turn is read before it is shown over.
+// Two buffers are shown in turn: the others must have read a buffer before it is shown again.
 TEST_P(Collective, EachMeetingShowsItsOwn)
 {
     enum { TURNS = 3000 };
@@ -92,7 +92,7 @@ TEST_P(Collective, EachMeetingShowsItsOwn)
     });
 }
 
-// [2, n] of 1, 2 and 3 columns.
+// Rows of 1, 2 and 3 columns are joined to [2, 6].
 TEST_P(Collective, PartsAreJoinedAlongADimension)
 {
     const std::string parts[RANKS] = {"ag", "bchi", "defjkl"};
@@ -128,7 +128,7 @@ TEST_P(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
     });
 }
 
-// The others do not wait for it, and hear why; later runs begin anew.
+// The other ranks stop waiting and get the reason; later runs start anew.
 TEST_P(Collective, OneThatLeavesEndsTheOthersWaiting)
 {
     const float x = 1;
@@ -144,7 +144,7 @@ TEST_P(Collective, OneThatLeavesEndsTheOthersWaiting)
             }
             EXPECT_EQ(xm_collective_sum(c, XM_F32, &x, XM_F32, &y, 1, &err), XM_DEVICE);
             EXPECT_STREQ(err.text, "rank 1: the device is lost");
-            c->ops->leave(c, &err); /* is not heard any more */
+            c->ops->leave(c, &err); /* the text of a second call is ignored */
         });
         xm_error why = {};
         xm_rank_group_reset(g, &why);
@@ -162,7 +162,7 @@ TEST_P(Collective, PartsOfNoWholeRowsAreASentence)
     run_all(g, RANKS, [&](xm_collective *c) {
         uint8_t whole[8];
         xm_error err = {};
-        /* 3, 3 and 2 bytes in two rows are as many as there should be */
+        /* two rows of 3, 3 and 2 bytes have the right sum, but not the right parts */
         EXPECT_EQ(
             xm_collective_join(c, {part, c->rank == 2 ? 2u : 3u}, 2, whole, 8, &err),
             XM_INVALID);
@@ -187,7 +187,7 @@ TEST_P(Collective, ThoseThatDoNotAgreeAreNamed)
 INSTANTIATE_TEST_SUITE_P(Groups, Collective, testing::Values(false, true),
                          [](const auto &i) { return i.param ? "Fake" : "Shared"; });
 
-// A message that is lost is one rank's sentence, which all hear in time.
+// When a message is lost, one rank reports it and all get its error text in time.
 TEST(FakeGroup, EndsAllRanksWhenAMessageIsLost)
 {
     enum { RANKS = 3, SEEDS = 8 };
@@ -196,7 +196,7 @@ TEST(FakeGroup, EndsAllRanksWhenAMessageIsLost)
         const xm_fake_network network = {seed, 1e-5, 80, 0.2};
         xm_rank_group *g = xm_fake_group_create(RANKS, &network);
         std::string said[RANKS];
-        float shown[RANKS][2] = {}; // until all runs have ended
+        float shown[RANKS][2] = {}; // must live until all runs have ended
         const auto began = std::chrono::steady_clock::now();
         run_all(g, RANKS, [&](xm_collective *c) {
             float *places = shown[c->rank], y = 0;
@@ -218,7 +218,7 @@ TEST(FakeGroup, EndsAllRanksWhenAMessageIsLost)
         lost += why.status != XM_OK;
         EXPECT_LT(took.count(), 5.0);
         EXPECT_TRUE(why.status == XM_OK || why.status == XM_LOST) << why.text;
-        for (const std::string &text : said) // none: the rank had met for the last time
+        for (const std::string &text : said) // "": the rank had finished before
             EXPECT_TRUE(text.empty() || text.find("has not come for 0.2 s: it is lost") !=
                                             std::string::npos)
                 << text;

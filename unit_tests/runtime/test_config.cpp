@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Config rules for every chip of devices.def, against a table written by hand; parsers.
+ * Config rules for every chip of devices.def, compared with a table written by hand; parsers.
  */
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@
 namespace
 {
 
-/* What each chip gets. onednn: for a dense program, for fused MoE, for unfused MoE. */
+/* The config of each chip. onednn: for a dense program, for fused MoE, for unfused MoE. */
 struct expectation {
     const char *chip;
     bool dpas;
@@ -111,7 +111,7 @@ with(const char *name, const char *value)
     return c;
 }
 
-/* The config finalised without an error. */
+/* Returns the config after its rules were applied without an error. */
 xm_config
 finalised(xm_config c, const xm_device_info &d, bool moe = false, bool fused = false)
 {
@@ -143,9 +143,9 @@ TEST(ConfigRules, FollowTheTableOnEveryChip)
     }
 }
 
-/* What a user may set, and what becomes of it on a chip of each family. Every cell is written
- * by hand. onednn: for a dense program, for fused MoE, for unfused MoE; "error": the settings
- * exclude each other. "-": as in the chip's row above. */
+/* The result of each user setting on a chip of each family; every cell is written by hand.
+ * onednn: for a dense program, for fused MoE, for unfused MoE; "error": the settings exclude each
+ * other; "-": as in the chip's row above. */
 enum Family { BEFORE_XE_LP, FROM_XE_LP, MATRIX, FAMILIES };
 
 struct Setting {
@@ -199,7 +199,7 @@ text_of(const xm_config &c, const char *name)
     return text;
 }
 
-/* A cell, or for "-" what the chip has without the setting. */
+/* Returns the cell; for "-" the chip's value without the setting. */
 std::string
 or_own(const char *cell, const xm_config &own, const char *name)
 {
@@ -250,7 +250,8 @@ TEST(ConfigRules, FollowTheTableOfSettingsOnEveryChip)
     }
 }
 
-/* The peer's rule gives 32 or a whole row; here no kernel takes activations as bytes. */
+/* The rule of OpenVINO's GPU plugin gives 32 or a whole row. Here no GPU kernel quantizes
+ * activations by that rule. */
 TEST(ConfigRules, ActivationsAreQuantisedOnNoChip)
 {
     size_t n;
@@ -269,7 +270,7 @@ TEST(ConfigRules, ActivationsAreQuantisedOnNoChip)
     }
 }
 
-/* Whether prompts become 8-bit integers, and how many columns then share a factor. */
+/* Whether prompts are quantized to 8-bit integers, and how many columns share a scale. */
 TEST(ConfigRules, ProcessorsWithBytesQuantiseF16PromptsUnlessAccuracyIsAskedFor)
 {
     using Properties = std::vector<std::pair<const char *, const char *>>;
@@ -303,7 +304,8 @@ TEST(ConfigRules, ProcessorsWithBytesQuantiseF16PromptsUnlessAccuracyIsAskedFor)
         {bytes, {{size, "128"}}, "128", 128, false},
         {bytes, {{size, "4096"}}, "4096", 128, false},
         {bytes, {{size, "-1"}}, "18446744073709551615", 128, false},
-        {shorts, {{size, "32"}}, "32", 32, false}, /* no row takes it: linear, experts */
+        /* no variant takes it, neither linear nor experts */
+        {shorts, {{size, "32"}}, "32", 32, false},
         {bytes, {{"EXECUTION_MODE_HINT", "ACCURACY"}, {size, "32"}}, "32", 32, false},
     };
     for (const auto &k : cases) {
@@ -427,7 +429,7 @@ TEST(ConfigRules, SayWhyAndAreAppliedOnce)
     xm_strbuf_free(&why);
 }
 
-/* Keys and values are of the cache's type where nobody says another. */
+/* Keys and values have the cache's type unless one is set for either. */
 TEST(ConfigRules, KeysAndValuesMayBeOfTwoTypes)
 {
     const struct {
@@ -613,7 +615,7 @@ TEST(ConfigText, SomeWordsLeaveANumberToUs)
     }
 }
 
-/* OpenVINO's word for caches without weights: CACHE_MODE follows it. */
+/* OpenVINO's option for caches without weights decides CACHE_MODE. */
 TEST(ConfigRules, WeightlessDecidesTheCachesMode)
 {
     const struct {
@@ -643,7 +645,7 @@ TEST(ConfigText, NamesEachWordOfABooleanOnce)
                            "ON, OFF, 1, 0");
 }
 
-/* Sets the option to anything but its default. */
+/* Returns the defaults with one option changed. */
 xm_config
 with_another(const char *name)
 {
@@ -668,7 +670,7 @@ TEST(ConfigLists, AnEngineIsSharedUnlessAnOptionOfEnginesDiffers)
     unsigned of_engines = 0;
     for (size_t i = 0; i < n; i++) {
         if (strcmp(rows[i].name, "CONFIG_FILE") == 0)
-            continue; /* it has no other value */
+            continue; /* it has only one value */
         const xm_config a = defaults(), b = with_another(rows[i].name);
         const bool is_engines = rows[i].list == XM_OPTIONS_ENGINE;
         EXPECT_EQ(xm_config_same_engine(&a, &b), !is_engines) << rows[i].name;

@@ -22,7 +22,7 @@ intel_gpu(uint32_t packed, bool integrated = false)
     d.kind = XM_DEVICE_GPU;
     d.vendor_id = 0x8086;
     d.integrated = integrated;
-    d.caps = XM_CAP_DPAS; /* the driver's word, which the table corrects */
+    d.caps = XM_CAP_DPAS; /* claimed by the driver, corrected by the table */
     xm_device_set_ip_version(&d, packed);
     xm_device_apply_tables(&d);
     return d;
@@ -68,7 +68,7 @@ TEST(DeviceInfo, UnderstandsBothPackingsOfTheIpVersion)
     }
 }
 
-/* Each chip, by the version that its hardware says, has a row of its own with all its facts. */
+/* Each chip has a row, found by its hardware version, with all its facts. */
 TEST(DeviceInfo, EveryChipHasItsRow)
 {
     const uint32_t small[] = {8, 16, 32, 0}, large[] = {16, 32, 0, 0};
@@ -121,7 +121,7 @@ TEST(DeviceInfo, EveryChipHasItsRow)
         xm_device_info d = {};
         d.kind = XM_DEVICE_GPU;
         d.vendor_id = 0x8086;
-        /* what a driver may claim: only gen11's word on DP4A stands */
+        /* a driver's claims: only gen11's claim of DP4A is used */
         d.caps =
             XM_CAP_DPAS | XM_CAP_DP4A | (c.integrated ? 0u : unsigned(XM_CAP_UNIFIED));
         xm_device_set_ip_version(&d, gmdid(c.major, c.minor, c.revision));
@@ -153,9 +153,9 @@ TEST(DeviceInfo, GuessesChipsThatAreNotInTheTable)
         xm_device_info d = intel_gpu(newer);
         EXPECT_EQ(d.arch, XM_ARCH_XE3);
         EXPECT_TRUE(d.facts_guessed);
-        EXPECT_TRUE(xm_device_has(&d, XM_CAP_DPAS)); /* the driver's word stands */
+        EXPECT_TRUE(xm_device_has(&d, XM_CAP_DPAS)); /* the driver's claim is used */
         EXPECT_FALSE(xm_device_has(&d, XM_CAP_DP4A));
-        EXPECT_EQ(d.sub_group_sizes[0], 0u); /* no kernel of the sg family without them */
+        EXPECT_EQ(d.sub_group_sizes[0], 0u); /* so that no sg kernel is chosen */
     }
     xm_device_info d;
     d = intel_gpu(gmdid(20, 9, 0));
@@ -205,14 +205,16 @@ TEST(DeviceInfo, EveryRowCanBePretended)
         EXPECT_EQ(d.arch, rows[i].arch);
         EXPECT_EQ(d.caps & rows[i].set, rows[i].set);
         EXPECT_EQ(d.caps & rows[i].clear, 0u);
-        EXPECT_TRUE(xm_device_has(&d, XM_CAP_HOST_VISIBLE)); /* the memory is real */
+        /* real: it is the host's memory */
+        EXPECT_TRUE(xm_device_has(&d, XM_CAP_HOST_VISIBLE));
         EXPECT_FALSE(xm_device_really_has(&d, XM_CAP_DPAS));
         EXPECT_EQ(d.sub_group_sizes[0], 16u);
         EXPECT_EQ(d.sub_group_sizes[1], 0u);
     }
 }
 
-/* For plans: with what its driver usually reports, and capabilities that it has itself. */
+/* A chip that is not present can be described for plans, with what its driver usually reports and
+ * its own capabilities. */
 TEST(DeviceInfo, EveryRowCanBeImagined)
 {
     size_t n;

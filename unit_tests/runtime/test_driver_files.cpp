@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of a driver as one piece of bytes, and which folder they lie in. Each test is a process
- * of its own, as the folder is chosen once.
+ * The compiled files of a driver packed into one blob, and the folder that they lie in. Each test
+ * runs in a process of its own, because the folder is chosen once.
  */
 #include "runtime/driver_files.h"
 
@@ -52,7 +52,7 @@ read(const fs::path &path)
     return text.str();
 }
 
-/* Runs `body` in a child of its own, in an empty folder; its failures are this test's. */
+/* Runs `body` in a child process with an empty folder; its failures count for this test. */
 template <typename Body>
 void
 apart(Body body)
@@ -88,13 +88,13 @@ TEST(DriverFiles, GoAndComeBackAsOnePiece)
         xm_strbuf packed = {};
         ASSERT_TRUE(xm_driver_files_pack(name, &packed));
         fs::remove_all(root / "pocl" / "AB");
-        write(root / "pocl" / code, "cod"); /* damaged */
+        write(root / "pocl" / code, "cod"); /* a damaged file */
         name[0] = 0;
         ASSERT_TRUE(xm_driver_files_unpack(packed.text, packed.n, name, sizeof(name)));
         EXPECT_STREQ(name, program);
         EXPECT_EQ(read(root / "pocl" / code), "code");
         EXPECT_EQ(read(root / "pocl" / program / "program.bc"), std::string("a\0b", 3));
-        EXPECT_FALSE(xm_driver_files_used(name, start)); /* the driver has not */
+        EXPECT_FALSE(xm_driver_files_used(name, start)); /* the driver did not use it */
         xm_strbuf_free(&packed);
     });
 }
@@ -157,12 +157,14 @@ TEST(DriverFiles, OtherBytesAreNoPackedFolder)
         char name[64];
         for (size_t n = 1; n < whole.size(); n++) {
             const std::string cut = whole.substr(0, n);
-            bool whole_record = n == 16 + strlen(program); /* a folder without files */
+            /* a folder without files is valid */
+            bool whole_record = n == 16 + strlen(program);
             EXPECT_EQ(xm_driver_files_unpack(cut.data(), n, name, sizeof(name)),
                       whole_record)
                 << n;
         }
-        for (size_t i = 0; i < whole.size(); i++) { /* lengths out of bounds, for some */
+        /* some damage makes lengths invalid */
+        for (size_t i = 0; i < whole.size(); i++) {
             std::string damaged = whole;
             damaged[i] = '\xff';
             xm_driver_files_unpack(damaged.data(), damaged.size(), name, sizeof(name));
@@ -214,7 +216,7 @@ TEST(DriverFiles, ACacheGivesEachProcessAFolderOfItsOwn)
     });
 }
 
-/* Nobody forbids root anything: what a folder refuses is tried as another user. */
+/* As another user, because root may write everywhere. */
 TEST(DriverFiles, ACacheThatCanOnlyBeReadIsRead)
 {
     apart([](const fs::path &root) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The folders that processes leave when they are killed: the next one removes them, and nothing
- * else that has such a name.
+ * Folders left by processes that were killed: the next process removes them, and no other folders
+ * with such names.
  */
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ class DriverFolders : public testing::Test
         unsetenv("POCL_CACHE_DIR");
     }
 
-    /* A folder as a process has it, an hour old. */
+    /* Creates a folder as a process would have left it an hour ago. */
     fs::path left(const std::string &name, bool with_lock = true) const
     {
         const fs::path folder = root / "run" / name;

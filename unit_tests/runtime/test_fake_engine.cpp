@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake engine, and with it the common part of every engine.
+ * The fake engine, and the code that all engines share.
  */
 #include <gtest/gtest.h>
 
@@ -86,7 +86,7 @@ TEST_F(FakeEngine, RecordsAndExecutesLaunches)
     xm_buffer_unref(b);
 }
 
-/* One of each command, stopping at the first failure. */
+/* Makes one call of each kind; returns the first failure. */
 xm_status
 use_everything(xm_engine *engine, xm_error *err)
 {
@@ -132,7 +132,7 @@ TEST_F(FakeEngine, EveryCallCanBeMadeToFailAndLeavesNothing)
 {
     uint64_t n = 1;
     for (;; n++) {
-        /* A fresh engine, so that the kernel is built each time. */
+        /* A new engine, so that the kernel is built each time. */
         xm_engine *e = nullptr;
         ASSERT_EQ(xm_fake_engine_create(&info, nullptr, &e, &err), XM_OK);
         xm_fake_fail(e, XM_FAKE_ANY, n);
@@ -150,7 +150,7 @@ TEST_F(FakeEngine, EveryCallCanBeMadeToFailAndLeavesNothing)
         EXPECT_NE(status, XM_OK) << n;
         EXPECT_NE(std::string(first.text).find("fake device fails"), std::string::npos);
     }
-    EXPECT_EQ(n, 14u); /* thirteen calls, then none is left to fail */
+    EXPECT_EQ(n, 14u); /* each of thirteen calls failed once */
 }
 
 TEST_F(FakeEngine, EveryHostAllocationCanFail)
@@ -189,7 +189,7 @@ TEST_F(FakeEngine, ChecksLocalMemoryAndScalarSizes)
     EXPECT_EQ(xm_queue_run(queue, k, &scalar, 1, &launch, &err), XM_INVALID);
 }
 
-/* A kernel would compute with what is left of it. */
+/* A kernel would compute with a truncated number. */
 TEST_F(FakeEngine, RefusesANumberThatItsKernelCannotHold)
 {
     xm_kernel *k = nullptr;
@@ -209,7 +209,7 @@ TEST_F(FakeEngine, RefusesANumberThatItsKernelCannotHold)
     EXPECT_EQ(n, 1u) << "a refused launch is no launch";
 }
 
-/* Without memory behind them buffers have the kinds and counts of those with it. */
+/* An engine without memory counts the same bytes of each kind as one with memory. */
 TEST_F(FakeEngine, IsCountedAlike)
 {
     const char bytes[64] = {};
@@ -248,7 +248,7 @@ TEST_F(FakeEngine, IsCountedAlike)
     }
 }
 
-/* Weights that stay on the host: not in the device's memory, on any kind of device. */
+/* Weights that stay on the host do not count as device memory on any kind of device. */
 TEST_F(FakeEngine, KeepsHostWeightsOutOfTheDevice)
 {
     const char bytes[64] = {};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Free memory of the host, and what control groups leave of it, on file systems of the test's own.
+ * Free memory of the host, and the limits of control groups, on file systems made by the test.
  */
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace
 
 constexpr uint64_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
-/* A file system of the test's own. */
+/* A folder with the files of /proc and /sys that the test needs. */
 class HostMemory : public ::testing::Test
 {
   protected:
@@ -86,7 +86,7 @@ TEST_F(HostMemory, IsNarrowedByGroupsOfTheFirstVersion)
     write(mount + "/docker/1234/memory.stat",
           "inactive_file 1\ntotal_inactive_file 1048576\ntotal_active_file 1048576\n");
     EXPECT_EQ(free_bytes(), (6 - 4 + 2) * GIB + 2 * MIB);
-    /* controllers may be mounted together */
+    /* cgroup v1 controllers may share a mount */
     for (const char *together : {"cpu,memory", "memory,cpu"}) {
         write("/proc/self/cgroup", "4:" + std::string(together) + ":/docker/1234\n");
         EXPECT_EQ(free_bytes(), (6 - 4 + 2) * GIB + 2 * MIB) << together;
@@ -95,7 +95,7 @@ TEST_F(HostMemory, IsNarrowedByGroupsOfTheFirstVersion)
     EXPECT_EQ(free_bytes(), 18 * GIB);
 }
 
-/* The host's path, of which a container sees the end as the root of the mount. */
+/* A container sees the end of the host's cgroup path as the root of its mount. */
 TEST_F(HostMemory, IsNarrowedByTheRootOfAContainersMount)
 {
     write("/proc/self/cgroup", "0::/system.slice/docker-1234.scope\n");

@@ -61,7 +61,8 @@ TEST_F(KeptRate, IsThatOfTheDevice)
     EXPECT_EQ(load(other), -1.0);
 }
 
-/* Of a card memory and clock are facts. Drivers for processors tell what they are at the moment. */
+/* The memory and clock of a card are fixed and identify it; drivers of processors report
+ * momentary values, which are ignored. */
 TEST_F(KeptRate, IsThatOfTheMemoryOfACard)
 {
     for (const auto kind : {XM_DEVICE_GPU, XM_DEVICE_CPU}) {
@@ -124,7 +125,7 @@ TEST_F(KeptRate, TextsAreKeptToo)
         EXPECT_FALSE(xm_kept_text_store(dir.c_str(), &d, "row", wrong.c_str()));
     EXPECT_TRUE(xm_kept_text_load(dir.c_str(), &d, "row", text));
     EXPECT_EQ(text, longest) << "the last one that fits";
-    store(0x1p-1060); /* bytes of a rate: zeros */
+    store(0x1p-1060); /* a rate whose bytes are all zero */
     EXPECT_FALSE(xm_kept_text_load(dir.c_str(), &d, "reading", text));
     EXPECT_FALSE(xm_kept_text_load("", &d, "row", text));
     EXPECT_FALSE(xm_kept_text_store("", &d, "row", "linear_gemv_sg"));

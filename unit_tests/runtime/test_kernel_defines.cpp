@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Build options that a compiler would take in another sense than the host are refused.
+ * Build options that a compiler would read differently from the host are refused.
  */
 #include "runtime/kernel_defines.h"
 
@@ -66,7 +66,7 @@ TEST(KernelDefines, WhatDoesNotFitIsRefused)
     EXPECT_EQ(refusal(text), "the build options are longer than the room for them");
 }
 
-/* Whatever is left of the room: an option is in the text, or the text is refused. */
+/* For every size of the buffer, an option is in the text or the text is refused. */
 TEST(KernelDefines, NothingIsLeftOutWhereTheRoomEnds)
 {
     const std::string whole = "-DAB=12 -DC=3";

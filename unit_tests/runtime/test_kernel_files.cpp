@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Kernel texts with includes, and the cache of binaries on disk.
+ * Kernel sources with includes, and the cache of binaries on disk.
  */
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(KernelSource, PrefersTheFolderOfTheEnvironment)
     unsetenv("XM_KERNEL_DIR");
     std::string text = xm_strbuf_text(&out);
     EXPECT_NE(text.find("mine"), std::string::npos);
-    EXPECT_NE(text.find("flat_id"), std::string::npos); /* embedded include */
+    EXPECT_NE(text.find("flat_id"), std::string::npos); /* from an embedded include */
     xm_strbuf_free(&out);
     std::filesystem::remove_all(dir);
 }
@@ -126,7 +126,7 @@ class KernelCache : public ::testing::Test
     {
         std::filesystem::remove_all(root);
     }
-    /* What the cache gives for `key`; "(none)" for a miss. */
+    /* Returns the cache's bytes for `key`; "(none)" after a miss. */
     std::string load()
     {
         size_t n = 0;
@@ -157,7 +157,7 @@ TEST_F(KernelCache, GivesBackWhatWasStored)
     size_t files = 0;
     for (const auto &f : std::filesystem::directory_iterator(dir))
         files += f.exists();
-    EXPECT_EQ(files, 1u); /* no temporary files stay */
+    EXPECT_EQ(files, 1u); /* no temporary files remain */
 }
 
 TEST_F(KernelCache, EveryPartOfTheKeyCounts)
@@ -174,7 +174,7 @@ TEST_F(KernelCache, EveryPartOfTheKeyCounts)
 
 TEST_F(KernelCache, TheHashIsFnv1a128)
 {
-    /* Of "device\0driver\0source\0options\0", computed apart. */
+    /* Hash of "device\0driver\0source\0options\0", computed by another program. */
     EXPECT_EQ(key.hash[1], 0x05cd8d40f44aac1du);
     EXPECT_EQ(key.hash[0], 0x2ea5441e64bc9a56u);
 }
@@ -236,7 +236,7 @@ TEST_F(KernelCache, KeepsWhatWasUsedLast)
     ASSERT_EQ(utimensat(AT_FDCWD, old.c_str(), age, 0), 0);
     xm_kernel_cache_trim(dir.c_str(), one);
     EXPECT_FALSE(std::filesystem::exists(old));
-    EXPECT_TRUE(std::filesystem::exists(young)); /* is being written */
+    EXPECT_TRUE(std::filesystem::exists(young)); /* too young: it may still be written */
 }
 
 TEST_F(KernelCache, AFolderThatCannotBeWrittenIsHarmless)
@@ -247,7 +247,7 @@ TEST_F(KernelCache, AFolderThatCannotBeWrittenIsHarmless)
     EXPECT_FALSE(xm_kernel_cache_store((dir + "/below").c_str(), &key, "binary", 6));
 }
 
-/* The temporary files that the cache would write lead to a device that is always full. */
+/* Temporary files are links to /dev/full, a device that is always full. */
 TEST_F(KernelCache, AFullDiskIsHarmless)
 {
     std::filesystem::create_directory(dir);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lifetimes to offsets, and the pool over the fake engine.
+ * Planning offsets from lifetimes, and the buffer pool on the fake engine.
  */
 #include <gtest/gtest.h>
 
@@ -74,13 +74,13 @@ TEST(Plan, ValuesThatTakeTurnsShareBytes)
     planned({item(1000, 0, 1), item(1000, 2, 3), item(500, 4, 5)}, 1 << 20, 1, &total);
     EXPECT_EQ(total, 1000u);
     planned({item(1000, 0, 2), item(1000, 2, 3)}, 1 << 20, 1, &total);
-    EXPECT_EQ(total, 2000u); /* step 2 touches both */
+    EXPECT_EQ(total, 2000u); /* step 2 uses both */
 }
 
 TEST(Plan, FillsTheSmallestGap)
 {
-    /* When the last one is placed, the bytes of the second (400) and of the fourth (200)
-     * are free in its life. */
+    /* When the last item is placed, the bytes of the second item (400) and of the fourth (200)
+     * are free during its life. */
     uint64_t total;
     auto items = planned({item(500, 0, 9), item(400, 0, 4), item(300, 0, 9),
                           item(200, 0, 4), item(190, 0, 9), item(150, 5, 9)},
@@ -190,7 +190,7 @@ TEST_F(Pool, SharedBuffersGoToTheNextOne)
     xm_pool_release(pool, a);
     EXPECT_EQ(acquire(9000), a);
     xm_buffer *b = acquire(9000);
-    EXPECT_NE(a, b); /* a is lent */
+    EXPECT_NE(a, b); /* a is still in use */
     EXPECT_EQ(stats().reused, 1u);
     EXPECT_EQ(stats().now_bytes, 12288u * 2);
     xm_pool_release(pool, a);
@@ -236,7 +236,7 @@ TEST_F(Pool, TheBudgetSaysWhatWouldFit)
                            "100000 bytes are in use, 59040 would fit");
     err = {};
     xm_pool_release(pool, a);
-    acquire(81920); /* the idle buffer made room */
+    acquire(81920); /* the idle buffer was freed for it */
     EXPECT_EQ(stats().now_bytes, 81920u);
 }
 

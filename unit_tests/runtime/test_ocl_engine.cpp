@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The OpenCL engine on the first device that is there; skips visibly without one.
+ * The OpenCL engine on the first device; without one the tests are skipped, and say so.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -21,7 +21,7 @@
 #include "runtime/kernel_cache.h"
 #include "runtime/recording.h"
 
-/* Of runtime/ocl/ocl.h, which is for C. */
+/* From runtime/ocl/ocl.h, a header for C only. */
 extern "C" {
 const char *xm_ocl_error_text(int code);
 xm_status xm_ocl_fail(xm_error *err, int code, const char *call, const char *fmt, ...);
@@ -63,7 +63,7 @@ class OclEngine : public ::testing::Test
             << err.text;
         return out;
     }
-    /* dst[dst_at + i] = src[src_at + i] with the kernel. */
+    /* Runs the kernel dst[dst_at + i] = src[src_at + i]. */
     xm_status copy_bytes(xm_buffer *src, int64_t src_at, xm_buffer *dst, int64_t dst_at,
                          int64_t n, uint64_t local = 0)
     {
@@ -149,7 +149,7 @@ TEST_F(OclEngine, ViewsOfViewsShareTheBytesAndKeepTheirRootAlive)
     EXPECT_EQ(out[4 * align - 1], 9);
     EXPECT_EQ(out[4 * align], 0);
     xm_buffer_unref(root);
-    EXPECT_EQ(read(inner)[0], 9); /* the view alone holds the memory now */
+    EXPECT_EQ(read(inner)[0], 9); /* only the view holds the memory now */
     xm_buffer_unref(inner);
 }
 
@@ -197,7 +197,7 @@ TEST_F(OclEngine, CopiesHostBytesWhenTheConfigSaysSo)
     ASSERT_EQ(xm_buffer_from_host(copying, file.data() + 1, 256, &weight, &err), XM_OK);
     EXPECT_NE(xm_buffer_kind(weight), XM_MEMORY_MAPPED);
     EXPECT_NE(xm_buffer_host_ptr(weight), file.data() + 1);
-    xm_engine_unref(copying); /* the buffer holds it */
+    xm_engine_unref(copying); /* the buffer keeps the engine alive */
     xm_buffer_unref(weight);
 }
 
@@ -300,7 +300,8 @@ TEST_F(OclEngine, ChecksWorkGroupSizes)
     xm_buffer_unref(b);
 }
 
-/* Out of resources means no room for a call that enqueues, and a hang for one that waits. */
+/* "Out of resources" means lack of room in a call that enqueues, and a hang in a call that waits.
+ */
 TEST(OclErrors, TellALostDeviceFromALackOfRoom)
 {
     static const struct {
@@ -393,8 +394,8 @@ wait_at_gate(void *ctx, xm_error *)
     return XM_OK;
 }
 
-/* The first call waits for nothing, or it would hang here; the second for what was enqueued before
- * the first, and not for the second gate. */
+/* The first call must not wait, or it would hang here. The second waits for what was enqueued
+ * before the first call, but not for the second gate. */
 TEST_F(OclEngine, KeepsPaceWithTheDevice)
 {
     if (!xm_device_really_has(xm_engine_info(engine), XM_CAP_NATIVE_KERNEL))
@@ -417,7 +418,7 @@ TEST_F(OclEngine, KeepsPaceWithTheDevice)
     EXPECT_TRUE(passed[1]);
 }
 
-/* The next wait has the first failure; those after it have none. */
+/* The next wait returns the first failure; later waits return none. */
 TEST_F(OclEngine, AWaitFailsWithWhatAHostFunctionSays)
 {
     xm_buffer *a = make(256);
@@ -512,7 +513,7 @@ TEST_F(OclEngine, QueuesOfTwoThreadsShareAKernel)
     EXPECT_EQ(xm_engine_kernels_built(engine), 1u);
 }
 
-/* Others bind their own arguments to the kernel in between. */
+/* Other launches bind other arguments to the same kernel in between. */
 TEST_F(OclEngine, RecordedLaunchesKeepTheirArguments)
 {
     xm_buffer *a = make(64), *b = make(64), *c = make(64);
@@ -535,13 +536,14 @@ TEST_F(OclEngine, RecordedLaunchesKeepTheirArguments)
     }
     xm_buffer_unref(a);
     xm_buffer_unref(b);
-    ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK); /* it holds them */
+    /* the recording holds them */
+    ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK);
     ASSERT_EQ(xm_queue_finish(queue, &err), XM_OK);
     xm_recording_destroy(rec);
     xm_buffer_unref(c);
 }
 
-/* One kernel built and run by an engine of its own with this cache. */
+/* Builds and runs one kernel on a new engine with this cache. */
 xm_build_stats
 build_and_run(const std::string &dir)
 {
@@ -590,7 +592,7 @@ class KernelCache : public OclEngine
             found.push_back(f.path());
         return found;
     }
-    /* Another process's work, as it were: what the cache has is all there is. */
+    /* As in another process: everything must come from the cache. */
     void expect_loaded()
     {
         xm_build_stats s = build_and_run(dir);
@@ -624,7 +626,7 @@ TEST_F(KernelCache, DriversThatKeepFilesDoNotReadTheSourceAgain)
     expect_loaded();
 }
 
-/* The newest program in a folder of PoCL's. */
+/* Returns the newest program in PoCL's folder. */
 std::filesystem::path
 newest_program(const std::filesystem::path &pocl)
 {
@@ -646,7 +648,7 @@ TEST_F(KernelCache, AnotherProgramsFilesAreNotTaken)
     if (!(xm_engine_info(engine)->caps & XM_CAP_DRIVER_FILES) || !pocl)
         GTEST_SKIP() << "no folder of PoCL's that is known";
     build_and_run(dir);
-    /* as another process would leave it while ours builds */
+    /* as another process would leave it during our build */
     const std::filesystem::path planted = std::filesystem::path(pocl) / "ZZ/PLANTED";
     std::filesystem::create_directories(planted.parent_path());
     std::filesystem::copy(newest_program(pocl), planted,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Engines in the OpenCL context of somebody else, on his queue, with memory of both; on the first
- * device that is there.
+ * Engines in an OpenCL context of the application, on its queue, with memory of both sides; on
+ * the first device.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -27,7 +27,7 @@ pattern(uint8_t seed)
     return v;
 }
 
-/* Somebody who has a context, a queue and memory. */
+/* An application with a context, a queue and memory. */
 class OclShare : public ::testing::Test
 {
   protected:
@@ -114,7 +114,7 @@ class OclShare : public ::testing::Test
         EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK) << err.text;
     }
 
-    /* His write, our kernel, his read: nobody waits in between. */
+    /* The application's write, our kernel and the application's read, without waits in between. */
     void pass_on(cl_command_queue q, uint8_t seed)
     {
         const std::vector<uint8_t> in = pattern(seed);
@@ -266,7 +266,7 @@ TEST_F(OclShare, HoldsMemoryOfOthersAndCountsOnlyItsOwn)
     EXPECT_EQ(m.total_now, 0u);
 }
 
-/* Memory of every kind, made by either side, as source and as destination of copies. */
+/* Copies between all kinds of memory, made by either side. */
 TEST_F(OclShare, CopiesBetweenAllKindsOfMemory)
 {
     open(make_queue());
@@ -304,7 +304,7 @@ TEST_F(OclShare, CopiesBetweenAllKindsOfMemory)
         xm_buffer_unref(b);
 }
 
-/* Buffers that their owner does not let the host read, or write. */
+/* Buffers whose flags forbid the host to read or to write. */
 TEST_F(OclShare, GetsAtBuffersThatTheHostIsKeptOutOf)
 {
     const cl_queue_properties orders[] = {0, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE};

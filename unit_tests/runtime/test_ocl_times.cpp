@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measurements of an OpenCL queue: sums by label and kernel, traces, what goes unmeasured.
+ * Measurements of an OpenCL queue: sums by label and kernel, traces, and launches that are not
+ * measured.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
@@ -17,7 +18,8 @@
 #include "runtime/multiply_rate.h"
 #include "runtime/util/clock.h"
 
-/* Stands before the loader's function: a driver that has measured, and does not say what. */
+/* Replaces the OpenCL loader's function: a driver that measured a launch and does not return the
+ * times. */
 static bool refuses_times;
 static uint64_t released_events;
 
@@ -104,7 +106,7 @@ class OclTimes : public ::testing::Test
         ASSERT_EQ(xm_buffer_create(engine, XM_USE_HOST, BYTES, &a, &err), XM_OK);
         ASSERT_EQ(xm_buffer_create(engine, XM_USE_HOST, BYTES, &b, &err), XM_OK);
     }
-    /* b = a with the kernel. */
+    /* Runs a kernel b = a. */
     void launch()
     {
         xm_kernel *k = nullptr;
@@ -136,7 +138,7 @@ class OclTimes : public ::testing::Test
     xm_buffer *a = nullptr, *b = nullptr;
 };
 
-/* Two queues, one of which is gone; nothing of it is lost when one is reset. */
+/* Two queues share their times. They remain when one queue is destroyed or reset. */
 TEST_F(OclTimes, AreSharedByQueues)
 {
     xm_label_times *shared = xm_label_times_create(2);
@@ -150,7 +152,7 @@ TEST_F(OclTimes, AreSharedByQueues)
         xm_label_times_add_run(shared, 1);
         launch();
         launch();
-        xm_queue_label(queue, 2); /* one too many */
+        xm_queue_label(queue, 2); /* a label beyond the last */
         xm_label_times_add_run(shared, 2);
         launch();
         std::swap(queue, other);
@@ -206,7 +208,7 @@ TEST_F(OclTimes, KeepOrderOnAnOutOfOrderQueue)
     EXPECT_EQ((sums()[{XM_NO_LABEL, "copy_bytes"}].runs), 10u);
 }
 
-/* 2000 runs of a model need what 200 needed. */
+/* 2000 runs of a model need no more memory than 200. */
 TEST_F(OclTimes, OfManyRunsTakeNoMoreMemory)
 {
     const auto run = [&](int times) {
@@ -245,7 +247,7 @@ TEST_F(OclTimes, SayWhatTheDriverRefuses)
     EXPECT_EQ((sums()[{XM_NO_LABEL, "copy_bytes"}].runs), 1u);
 }
 
-/* As many events as are kept between two waits. */
+/* At most this many events are kept between two waits; further launches are not measured. */
 TEST_F(OclTimes, CountWhatGoesUnmeasured)
 {
     const uint64_t most = 1 << 16;
@@ -303,7 +305,7 @@ TEST_F(OclTimes, TraceKeepsTheLastLaunches)
     EXPECT_EQ(spans.back().label, 2u) << "XM_TRACE_LAUNCHES is a multiple of 16";
 }
 
-/* As oneDNN does: its own launches in our queue. */
+/* As oneDNN does: launches of its own in our queue. */
 TEST_F(OclTimes, OfForeignLaunchesAreOfThemAll)
 {
     xm_queue_label(queue, 7);
@@ -341,7 +343,7 @@ TEST_F(OclTimes, MultiplyAddsHaveALimit)
     EXPECT_LT(rate, 1e16);
 }
 
-/* The kernel for GPUs, which CPU devices do not measure with. */
+/* The kernel that measures GPUs; CPU devices do not use it. */
 TEST_F(OclTimes, TheLimitsKernelMultipliesAndAdds)
 {
     const uint32_t steps = 3, items = 8;

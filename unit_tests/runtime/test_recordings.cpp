@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recordings of launches, on the fake engine. test_ocl_engine.cpp has the driver's part.
+ * Recordings of launches on the fake engine. test_ocl_engine.cpp tests the driver's part.
  */
 #include <gtest/gtest.h>
 
@@ -101,7 +101,7 @@ TEST_F(Recordings, RepeatLaunchesWithTheirArguments)
     EXPECT_EQ(l->label, 7u);
     EXPECT_EQ(l->launch.global[0], 8u);
     EXPECT_EQ(l->launch.local[0], 4u);
-    EXPECT_EQ(xm_recording_launches(rec), 2u); /* a replay is not recorded */
+    EXPECT_EQ(xm_recording_launches(rec), 2u); /* a replay is not recorded again */
 }
 
 TEST_F(Recordings, HoldTheirBuffers)
@@ -112,11 +112,11 @@ TEST_F(Recordings, HoldTheirBuffers)
     xm_queue_record(queue, rec);
     ASSERT_EQ(launch(3), XM_OK);
     xm_queue_record(queue, nullptr);
-    xm_buffer_unref(buffer); /* the view */
+    xm_buffer_unref(buffer); /* frees the view */
     buffer = view;
     ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK);
     EXPECT_EQ(value(), 6);
-    xm_buffer_unref(buffer); /* of which the recording still has a view */
+    xm_buffer_unref(buffer); /* the recording still holds a view of it */
     buffer = nullptr;
     EXPECT_EQ(bytes_now(), 4u);
     ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK);
@@ -145,7 +145,7 @@ TEST_F(Recordings, MissAllOtherCommands)
     EXPECT_EQ(xm_recording_missed(rec), 6u);
 }
 
-/* The launch itself has been enqueued. */
+/* A launch that cannot be recorded is enqueued, but missing in the recording. */
 TEST_F(Recordings, MissALaunchThatCannotBeRecorded)
 {
     xm_queue_record(queue, rec);
@@ -175,7 +175,7 @@ TEST_F(Recordings, AreTruncated)
     EXPECT_EQ(value(), 12);
 }
 
-/* Only what differs is bound; the size is the launch's own. */
+/* Only arguments that differ are bound again; the size is that of the launch. */
 TEST_F(Recordings, LaunchesTakeThePlaceOfOthers)
 {
     xm_queue_repeat(queue, rec);
@@ -199,7 +199,7 @@ TEST_F(Recordings, LaunchesTakeThePlaceOfOthers)
     EXPECT_EQ(xm_recording_missed(rec), 0u);
 }
 
-/* The buffer that a launch no longer has is let go of; the new one is held. */
+/* The recording releases the buffer that a launch no longer has, and holds the new one. */
 TEST_F(Recordings, ALaunchGetsOtherBuffers)
 {
     xm_queue_repeat(queue, rec);
@@ -220,7 +220,7 @@ TEST_F(Recordings, ALaunchGetsOtherBuffers)
     ASSERT_EQ(xm_queue_replay(queue, rec, 0, 1, &err), XM_OK);
 }
 
-/* It is enqueued as it is, and so are those behind it. */
+/* A launch that does not fit the recording is enqueued without it, as are later launches. */
 TEST_F(Recordings, ALaunchThatDoesNotFitIsMissed)
 {
     xm_queue_repeat(queue, rec);
@@ -228,7 +228,7 @@ TEST_F(Recordings, ALaunchThatDoesNotFitIsMissed)
     ASSERT_EQ(launch(2), XM_OK);
     xm_queue_patch(queue, rec, 0, 1);
     ASSERT_EQ(launch(4), XM_OK);
-    ASSERT_EQ(launch(8), XM_OK); /* the second place belongs to others */
+    ASSERT_EQ(launch(8), XM_OK); /* the second recorded launch has another kernel */
     EXPECT_EQ(xm_recording_missed(rec), 1u);
     xm_queue_patch(queue, rec, 0, 2);
     ASSERT_EQ(launch(16, 8, 2), XM_OK);
@@ -238,7 +238,7 @@ TEST_F(Recordings, ALaunchThatDoesNotFitIsMissed)
     ASSERT_EQ(xm_engine_kernel(engine, "other", "", &other, &err), XM_OK);
     std::swap(kernel, other);
     xm_queue_patch(queue, rec, 0, 2);
-    ASSERT_EQ(launch(64), XM_OK); /* which does nothing */
+    ASSERT_EQ(launch(64), XM_OK); /* no effect */
     EXPECT_EQ(xm_recording_missed(rec), 4u);
     std::swap(kernel, other);
     xm_queue_record(queue, nullptr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server over scripted models, asked without a socket.
+ * A server over a scripted model, which tests call without a socket.
  */
 #ifndef XM_UNIT_TESTS_SERVER_SERVED_H
 #define XM_UNIT_TESTS_SERVER_SERVED_H
@@ -13,7 +13,7 @@
 #include "plugin/server/server.h"
 #include "unit_tests/pipeline/scheduled_jobs.h"
 
-/* What came of a request. */
+/* The server's response to a request. */
 struct Answer {
     int status = 0;
     std::string type, text;
@@ -25,7 +25,7 @@ has(const std::string &text, const std::string &part)
     return text.find(part) != std::string::npos;
 }
 
-/* The value of a member of JSON text that is a string without escapes, all of them joined. */
+/* Returns all values of the key in JSON text, joined; each must be a string without escapes. */
 inline std::string
 values_of(const std::string &json, const std::string &key)
 {
@@ -50,7 +50,8 @@ count_of(const std::string &text, const std::string &part)
 class Served
 {
   public:
-    /* tokenizer, tmpl: in the place of the small package's; "": not. vocabulary: the model's. */
+    /* `tokenizer` and `tmpl` replace the files of the small package unless they are "".
+     * `vocabulary` is that of the model. */
     explicit Served(size_t slots = 4, size_t queue = 64, uint64_t context = 512,
                     const std::string &tokenizer = "", const std::string &tmpl = "",
                     uint64_t vocabulary = VOCABULARY)
@@ -85,7 +86,7 @@ class Served
     }
     Served(const Served &) = delete;
 
-    /* Text of these ids, special tokens too. */
+    /* Returns the text of these ids, special tokens included. */
     std::string text_of(const Ids &ids) const
     {
         xm_strbuf out = {};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The APIs beside OpenAI's first: Anthropic's messages and OpenAI's responses, without a socket.
+ * Anthropic's messages and OpenAI's responses, without a socket.
  */
 #include "unit_tests/server/served.h"
 
@@ -10,7 +10,7 @@ namespace
 const char *const messages = "/v1/messages";
 const char *const responses = "/v1/responses";
 
-/* The names of a stream's events, one behind the other. */
+/* Returns the names of a stream's events in order. */
 std::vector<std::string>
 events_of(const std::string &text)
 {
@@ -136,7 +136,7 @@ TEST(Messages, RefusalsHaveTheFormOfTheApi)
 
 /* ---- calls of tools ----------------------------------------------------------------------- */
 
-/* A model with a token that is a call; biases decide which tokens it says. */
+/* A model with a token that is a tool call. Biases decide which tokens it generates. */
 class Calls : public ::testing::Test
 {
   protected:
@@ -161,7 +161,7 @@ class Calls : public ::testing::Test
     }
     Served s{4, 64, 512, tokenizer(),
              "{{ messages[0].content }}{# tools <tool_call> </tool_call> #}"};
-    /* No token comes twice: <tool_call>, the call, </tool_call>, the end. */
+    /* Penalties let no token come twice: <tool_call>, the call, </tool_call>, the end. */
     const std::string biases =
         R"({"9":90,"6":80,"10":70,"8":60},"presence_penalty":1000)";
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * /v1/embeddings over a scripted model: forms of inputs and answers, refusals, the queue, and
- * clients that leave.
+ * clients that disconnect.
  */
 #include <yyjson.h>
 
@@ -18,7 +18,7 @@ const char *const embeddings = "/v1/embeddings";
 using Vector = std::vector<float>;
 using Vectors = std::vector<Vector>;
 
-/* Stops those who pass until it is opened. */
+/* Blocks those who pass until it is opened. */
 class Gate
 {
   public:
@@ -48,7 +48,7 @@ class Gate
     bool is_open = false;
 };
 
-/* `hidden` gives the hidden states of `model`, which gives texts. */
+/* A server with `model` for texts and `hidden` for the hidden states of embeddings. */
 class ServedEmbeddings : public Served
 {
   public:
@@ -85,7 +85,7 @@ class ServedEmbeddings : public Served
         xm_served_destroy(served);
         served = nullptr;
     }
-    /* The vectors of a good answer. */
+    /* Returns the vectors of a successful answer. */
     Vectors embed(const std::string &body)
     {
         const Answer a = ask(embeddings, body);
@@ -114,7 +114,7 @@ class ServedEmbeddings : public Served
 
     SequenceModel hidden;
     int n_opened = 0;
-    std::vector<xm_status> fails; /* what opening returns first */
+    std::vector<xm_status> fails; /* the first results of opening the embedder */
     xm_status create_status = XM_OK;
 
   private:
@@ -337,7 +337,7 @@ TEST(Embeddings, MoreThanTheQueueTakesAreRefused)
     gate.wait_for(1);
     auto second = std::async(std::launch::async, ask);
     auto third = std::async(std::launch::async, ask);
-    /* One of them waits, the other is refused. */
+    /* One of the two waits, the other is refused. */
     std::future<int> *refused = nullptr;
     while (!refused)
         for (std::future<int> *f : {&second, &third})
@@ -368,7 +368,7 @@ TEST(Embeddings, AreInTheMetrics)
     gate.open();
     EXPECT_EQ(runs.get(), 200);
     EXPECT_EQ(waits.get(), 200);
-    s.ask(embeddings, R"({"input":"a","dimensions":100000})"); /* which is refused */
+    s.ask(embeddings, R"({"input":"a","dimensions":100000})"); /* is refused */
     for (const char *sample : {"embeddings_total{model=\"small\"} 4",
                                "embedded_tokens_total{model=\"small\"} 8",
                                "embeddings_waiting{model=\"small\"} 0",
@@ -397,7 +397,7 @@ TEST(Embeddings, StoppingEndsThoseThatRunAndWait)
     EXPECT_EQ(ask(), 503);
 }
 
-/* Whose three inputs each fill a run. */
+/* Each of the three inputs fills a run. */
 TEST(Embeddings, OfAClientThatLeavesEndBetweenRuns)
 {
     ServedEmbeddings s;

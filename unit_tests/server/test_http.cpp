@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server's sockets, by raw bytes: what comes in pieces, slowly, too large or not at all, and
- * clients that go away.
+ * The server's sockets, by raw bytes: requests that come in pieces, slowly, too large or not at
+ * all, and clients that disconnect.
  */
 #include <atomic>
 #include <memory>
@@ -37,7 +37,7 @@ class Http : public ::testing::Test
         xm_served_stop(s.served);
         xm_http_stop(h);
     }
-    /* Each run takes a while, as on a device. */
+    /* Makes each run take some time, as on a device. */
     void be_slow(int us = 500)
     {
         s.model.on_run = [us] {
@@ -60,7 +60,8 @@ class Http : public ::testing::Test
                    : text.substr(at + line.size(),
                                  text.find('\n', at + 1) - at - line.size());
     }
-    /* Whether there is a connection, soon: the server sees after its clients that some went. */
+    /* Returns whether a new connection is accepted soon; the server notices only after a while
+     * that clients have left. */
     bool has_room()
     {
         int status = 503;
@@ -98,7 +99,7 @@ TEST_F(Http, AnswersOnOneConnectionAfterTheOther)
         c.send(RawClient::get("/health"));
         EXPECT_EQ(c.read().body, R"({"status":"ok"})");
     }
-    /* Two at once are answered in order. */
+    /* Two requests sent at once are answered in order. */
     c.send(RawClient::get("/health") + RawClient::get("/v1/models"));
     EXPECT_TRUE(has(c.read().body, "ok"));
     EXPECT_TRUE(has(c.read().body, "small"));
@@ -142,7 +143,7 @@ TEST_F(Http, AStreamComesWhileItIsMade)
         while (holds)
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         if (runs == 3)
-            holds = true; /* from the next on */
+            holds = true; /* holds from the next run on */
     };
     RawClient c(port);
     c.send(RawClient::request(
@@ -199,7 +200,7 @@ TEST_F(Http, AClientThatGoesAwayEndsItsText)
     half.close_side();
     EXPECT_TRUE(half.is_closed());
     EXPECT_TRUE(becomes("texts_running", "0"));
-    /* While it waits in the queue, too. */
+    /* Clients that leave while they wait in the queue. */
     std::vector<std::unique_ptr<RawClient>> all;
     for (int i = 0; i < 8; i++) {
         all.push_back(std::make_unique<RawClient>(port));
@@ -211,7 +212,7 @@ TEST_F(Http, AClientThatGoesAwayEndsItsText)
     EXPECT_TRUE(becomes("texts_running", "0"));
 }
 
-/* A client that reads nothing has its text given up once much of it waits. */
+/* A client that does not read has its text cancelled once much output is unread. */
 TEST_F(Http, AClientThatDoesNotReadIsGivenUp)
 {
     begin();
@@ -237,7 +238,7 @@ TEST_F(Http, SlowClientsAreCut)
     EXPECT_TRUE(body.is_closed());
     EXPECT_TRUE(idle.is_closed());
     dripping.join();
-    /* But not one that waits for its answer. */
+    /* A client that still waits for its answer is kept. */
     std::atomic<int> runs{0};
     s.model.on_run = [&] {
         if (runs++ == 0)
@@ -246,7 +247,7 @@ TEST_F(Http, SlowClientsAreCut)
     EXPECT_EQ(ask(RawClient::request(completions, small)).status, 200);
 }
 
-/* Those beyond the limit are told, and may come again. */
+/* Clients beyond the limit are told so, and may come again. */
 TEST_F(Http, ConnectionsAreBounded)
 {
     begin(3.0, 8);
@@ -268,8 +269,8 @@ TEST_F(Http, ConnectionsAreBounded)
     EXPECT_TRUE(has_room()) << "once the others were cut";
 }
 
-/* More than there is room to tell: one that comes late is answered or refused, and there is room
- * when they have gone. */
+/* More connections than the server can even refuse: a late one is answered or refused, and there
+ * is room again when they have left. */
 TEST_F(Http, ManyConnectionsBeyondTheBoundAreSurvived)
 {
     begin(0.5, 8);
@@ -285,7 +286,7 @@ TEST_F(Http, ManyConnectionsBeyondTheBoundAreSurvived)
     EXPECT_TRUE(has_room());
 }
 
-/* One that was beyond the bound when it was made is not any more when others have gone. */
+/* A connection above the limit is served once others have left. */
 TEST_F(Http, AConnectionIsWithinTheBoundOnceOthersHaveGone)
 {
     begin(30.0, 8);
@@ -326,7 +327,7 @@ TEST_F(Http, WhatIsNoRequestIsRefused)
         {RawClient::get("/health", "DELETE"), 405},
         {RawClient::get("/health", "GET", "X: " + std::string(100000, 'x') + "\r\n"),
          431},
-        {"GET /health HTTP/1.1\r\n\r\n", 400}, /* no host */
+        {"GET /health HTTP/1.1\r\n\r\n", 400}, /* no Host header */
         {"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403},
         {RawClient::request(completions, "{"), 400},
         {"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
@@ -346,7 +347,8 @@ TEST_F(Http, WhatIsNoRequestIsRefused)
     EXPECT_EQ(ask(RawClient::get("/health")).status, 200);
 }
 
-/* What servers on the way might read as another request than this one does (RFC 9112, 6.3). */
+/* Requests whose body could have another length for a proxy than for this server (RFC 9112, 6.3).
+ */
 TEST_F(Http, BodiesWhoseEndIsNotCertainAreRefused)
 {
     begin();
@@ -454,7 +456,7 @@ TEST_F(Http, TextsThatAreStoppedAreTold)
     EXPECT_EQ(xm_http_n_open(h), 0u);
 }
 
-/* Its connections are closed while texts run and clients wait. */
+/* Connections are closed while texts run and clients wait. */
 TEST_F(Http, AServerStopsWithTextsThatRun)
 {
     begin();
@@ -526,8 +528,8 @@ TEST(Listening, APortInUseHasASentence)
     xm_http_stop(first);
 }
 
-/* As systemd starts a service: descriptor 3 is the socket, the variables say so. In a process of
- * its own, whose descriptor 3 nobody else needs. */
+/* Takes over a socket as systemd passes it: descriptor 3 and two variables. Runs in a child
+ * process, where descriptor 3 is free. */
 int
 take_given(const char *pid, bool listens)
 {

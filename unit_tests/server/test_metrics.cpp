@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /metrics tells beside what the tests of the endpoints look at.
+ * Samples of /metrics that the tests of the endpoints do not check.
  */
 #include <set>
 
@@ -9,7 +9,7 @@
 namespace
 {
 
-/* The sample of this name and these labels; "": there is none. */
+/* Returns the sample with this name and labels; "" if there is none. */
 std::string
 sample(Served &s, const std::string &name)
 {
@@ -82,8 +82,8 @@ TEST(Metrics, HaveEachEndpoint)
             << xm_routes[i].path;
 }
 
-/* Prometheus refuses a whole page for one sample that is there twice, or stands apart from others
- * of its name. */
+/* Prometheus refuses a page with a repeated sample, or with samples of one name that are not
+ * together. */
 TEST(Metrics, HaveEachSampleOnceAndTheirNamesTogether)
 {
     Served s;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenAI's API without a socket: what is answered, what is refused, and by which field.
+ * OpenAI's API without a socket: answers, refusals, and the fields that they name.
  */
 #include "unit_tests/server/served.h"
 
@@ -134,7 +134,7 @@ TEST(Completions, ABiasDecidesWhichTokenComes)
     EXPECT_NE(values_of(b.text, "text"), s.text_of({k.ids[0]})) << b.text;
 }
 
-/* What options of the server say holds where a request says nothing. */
+/* A request that sets nothing gets the server's options. */
 TEST(Completions, ListsOfTheServerHoldWhereARequestHasNone)
 {
     Served s;
@@ -217,7 +217,7 @@ TEST(Chat, MessagesOfAllKindsReachTheTemplate)
     EXPECT_EQ(values_of(a.text, "prompt"), "ab\\nc#<think>") << a.text;
 }
 
-/* A user who writes the name of a control token writes text. */
+/* The name of a control token in a user's text is text. */
 TEST(Chat, TextOfMessagesIsNoControlToken)
 {
     Served s;
@@ -396,7 +396,7 @@ TEST(Failures, ADeviceThatFailsIsToldAndServesOn)
     EXPECT_EQ(s.ask("/health", "", "GET").status, 200);
 }
 
-/* The texts beside one that fails are of no use. */
+/* When one text of a request fails, the others are cancelled. */
 TEST(Failures, ATextThatFailsEndsThoseOfItsRequest)
 {
     Served s;
@@ -436,7 +436,7 @@ TEST(Failures, AFullCacheEndsATextThatHasBegun)
 }
 
 #if !defined(__SANITIZE_THREAD__)
-/* Each allocation in turn: the answer says so, or is whole. */
+/* Each allocation fails once: the answer reports it, or is complete. */
 TEST(Failures, AnAllocationThatFailsEndsOneRequest)
 {
     const std::string bodies[] = {
@@ -465,7 +465,8 @@ TEST(Failures, AnAllocationThatFailsEndsOneRequest)
 }
 #endif
 
-/* ---- who may ask ---------------------------------------------------------------------------- */
+/* ---- access -----------------------------------------------------------------------------------
+ */
 
 xm_request
 get(const char *path)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prompts: those that are echoed with probabilities, answers that have been begun, prompts that are
- * counted, and those that have no room.
+ * Prompts echoed with log-probabilities, answers that the client has begun, counting tokens, and
+ * prompts without room.
  */
 #include "unit_tests/server/served.h"
 
@@ -11,7 +11,7 @@ namespace
 const char *const chat = "/v1/chat/completions";
 const char *const completions = "/v1/completions";
 
-/* The items of the list that is a member of JSON text. */
+/* Returns the items of a list that is a member of JSON text. */
 std::vector<std::string>
 list_of(const std::string &json, const std::string &key)
 {
@@ -38,7 +38,8 @@ list_of(const std::string &json, const std::string &key)
 
 /* ---- echoed prompts ------------------------------------------------------------------------- */
 
-/* The prompt's tokens have the probabilities that they would have as new tokens. */
+/* The tokens of an echoed prompt have the probabilities that they would have as generated tokens.
+ */
 TEST(EchoedPrompts, HaveTheProbabilitiesOfTheirTokens)
 {
     Served s;
@@ -70,7 +71,7 @@ TEST(EchoedPrompts, HaveTheProbabilitiesOfTheirTokens)
     EXPECT_TRUE(has(told.text, R"("prompt_tokens":7,"completion_tokens":0,)"))
         << told.text;
     EXPECT_EQ(values_of(told.text, "finish_reason"), "length");
-    /* new tokens behind it, which are those of the prompt alone; whole and in parts */
+    /* generated tokens after an echo equal those of the prompt alone; in one answer and streamed */
     const Answer more = s.ask(completions, begin + R"(,"echo":true,"max_tokens":4})");
     const Answer alone = s.ask(completions, begin + R"(,"max_tokens":4})");
     EXPECT_EQ(values_of(more.text, "text"),
@@ -89,7 +90,7 @@ TEST(EchoedPrompts, HaveTheProbabilitiesOfTheirTokens)
         << "the first part is the prompt: " << streamed.text;
 }
 
-/* Ids and strings that end texts end nothing within the prompt. */
+/* End tokens and stop strings inside the prompt end nothing. */
 TEST(EchoedPrompts, AreNotEndedByWhatIsInThem)
 {
     Served s;
@@ -117,7 +118,7 @@ TEST(EchoedPrompts, OfOneTokenHaveNoProbability)
     EXPECT_EQ(list_of(s.ask(completions, body + "2}").text, "token_logprobs").size(), 3u);
 }
 
-/* Of a model whose vocabulary is known only with its logits. */
+/* For a model whose vocabulary is known only from its logits. */
 TEST(EchoedPrompts, OfIdsThatTheLogitsLackAreRefused)
 {
     Served s;
@@ -140,7 +141,8 @@ TEST(Completions, NoNewTokensMayBeWanted)
         400);
 }
 
-/* ---- answers that have been begun ----------------------------------------------------------- */
+/* ---- answers that the client has begun --------------------------------------------------------
+ */
 
 TEST(BegunAnswers, GoOnBehindTheLastMessage)
 {
@@ -166,7 +168,7 @@ TEST(BegunAnswers, GoOnBehindTheLastMessage)
                         "prompt"),
               "cx#")
         << "a conversation has a message at least";
-    /* The new text alone is the answer, and equals that of the same prompt. */
+    /* The answer contains only the new text, which equals that of the same prompt. */
     const std::string more = R"(,"temperature":0,"max_tokens":9,"ignore_eos":true})";
     const Answer begun =
         s.ask(chat, R"({"messages":)" + user + R"(,{"role":"assistant","content":"c"}])" +
@@ -181,7 +183,7 @@ TEST(BegunAnswers, GoOnBehindTheLastMessage)
         << third.text;
 }
 
-/* Control tokens that a user writes are letters there, too. */
+/* Control tokens in the begun answer are plain text, too. */
 TEST(BegunAnswers, HaveNoControlTokens)
 {
     Served s{4, 64, 512, "", "{% for m in messages %}{{ m.content }}{% endfor %}"};
@@ -195,7 +197,7 @@ TEST(BegunAnswers, HaveNoControlTokens)
 
 TEST(BegunAnswers, AreRefusedWhereAThoughtComesFirst)
 {
-    Served s; /* whose template ends with <think> */
+    Served s; /* the template ends with <think> */
     const Answer a =
         s.ask(chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},)"
                     R"({"role":"assistant","content":"b"}]})");
@@ -204,7 +206,8 @@ TEST(BegunAnswers, AreRefusedWhereAThoughtComesFirst)
     EXPECT_TRUE(has(a.text, "cannot be continued")) << a.text;
 }
 
-/* ---- counted -------------------------------------------------------------------------------- */
+/* ---- counting tokens --------------------------------------------------------------------------
+ */
 
 TEST(CountedTokens, AreThoseThatTheMessageWouldHave)
 {
@@ -244,7 +247,7 @@ TEST(Tokenize, SpecialTokensAreTextWhereTheyAreNotToBeParsed)
 TEST(NoRoom, APromptLargerThanTheCacheIsTheClientsError)
 {
     Served s{4, 64, 0};
-    s.model.pages = 4; /* of four positions */
+    s.model.pages = 4; /* of four positions each */
     const std::string text(40, 'a');
     const Answer a = s.ask(completions, R"({"max_tokens":1,"prompt":")" + text + "\"}");
     EXPECT_EQ(a.status, 400) << a.text;
@@ -260,7 +263,7 @@ TEST(NoRoom, APromptLargerThanTheCacheIsTheClientsError)
     EXPECT_EQ(fits.status, 200) << fits.text;
 }
 
-/* Of a request with several texts all are taken, or none. */
+/* A request for several texts is accepted or refused as a whole. */
 TEST(NoRoom, ARequestOfSeveralTextsIsRefusedBeforeAnyOfThemRuns)
 {
     Served s{1, 4, 512};
@@ -282,7 +285,7 @@ TEST(NoRoom, ARequestOfSeveralTextsIsRefusedBeforeAnyOfThemRuns)
     }
     std::vector<int> statuses;
     std::thread late([&] { statuses.push_back(s.ask(completions, body + "3}").status); });
-    late.join(); /* answered while nothing runs */
+    late.join(); /* it is answered while nothing runs */
     EXPECT_EQ(statuses, std::vector<int>{429});
     {
         std::lock_guard<std::mutex> lock(mutex);

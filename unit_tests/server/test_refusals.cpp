@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values that an endpoint does not take: each refusal says where the value is, what it is, and what
- * is taken there.
+ * Invalid values in requests: each refusal names the place of the value, the value, and what is
+ * expected.
  */
 #include "plugin/text/sampling.h"
 #include "unit_tests/server/served.h"
@@ -14,7 +14,7 @@ const char *const completions = "/v1/completions";
 const char *const messages = "/v1/messages";
 const char *const responses = "/v1/responses";
 
-/* A body that an endpoint takes, without its first brace: what stands before it wins. */
+/* Returns a valid body without its first brace: a member inserted before it wins. */
 std::string
 rest_of(const std::string &path)
 {
@@ -28,10 +28,10 @@ rest_of(const std::string &path)
 }
 
 struct Row {
-    const char *paths; /* apart by blanks                     */
+    const char *paths; /* separated by spaces */
     const char *members;
-    const char *place, *shown; /* of the value that is wrong          */
-    const char *expected;      /* what is taken, or its beginning     */
+    const char *place, *shown; /* of the invalid value */
+    const char *expected;      /* the expected value, or its beginning */
 };
 
 const char *const all = "/v1/chat/completions /v1/completions /v1/messages /v1/responses";
@@ -42,7 +42,7 @@ const char *const with_tools = "/v1/chat/completions /v1/responses /v1/messages 
 
 /* clang-format off */
 const Row rows[] = {
-    /* ---- of all ---- */
+    /* ---- all endpoints ---- */
     { all, R"("model":3)", "model", "3", "a string" },
     { all, R"("stream":"yes")", "stream", "'yes'", "true or false" },
     { all, R"("stream_options":[])", "stream_options", "an empty list", "an object" },
@@ -77,7 +77,7 @@ const Row rows[] = {
     { all, R"("seed":0.5)", "seed", "0.5", "a whole number of 64 bits" },
     { all, R"("bad_words":"b")", "bad_words", "'b'", "a list of texts" },
     { all, R"("logit_bias":5)", "logit_bias", "5", "an object of token ids with numbers" },
-    /* ---- of some ---- */
+    /* ---- some endpoints ---- */
     { chat, R"("logprobs":2)", "logprobs", "2", "true or false" },
     { chat, R"("logprobs":true,"top_logprobs":21)", "top_logprobs", "21", "a whole number from 0 to 20" },
     { completions, R"("logprobs":true)", "logprobs", "true", "a whole number from 0 to 20" },
@@ -197,7 +197,7 @@ check(Served &s, const std::string &path, const Row &row)
     const std::string body = "{" + std::string(row.members) + "," + rest_of(path);
     const Answer a = s.ask(path, body);
     EXPECT_EQ(a.status, 400) << path << " " << body << a.text;
-    if (!row.place[0]) /* it is no JSON */
+    if (!row.place[0]) /* the body is not JSON */
         return;
     EXPECT_TRUE(has(a.text, "\"'" + std::string(row.place) + "' is " + row.shown +
                                 ", expected " + row.expected))
@@ -248,7 +248,7 @@ TEST(Refusals, NameEachParameterOfSampling)
             }
 }
 
-/* What the assistant did in the place of saying something. */
+/* A message of the assistant that calls a tool may have no text. */
 TEST(Messages, OfTheAssistantMayHaveNoContent)
 {
     Served s{4, 64, 512, "", "{% for m in messages %}{{ m.content }}{% endfor %}"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of tools that requests force, bound or bring back, in each API.
+ * Tool calls that requests force, restrict or return, in each API.
  */
 #include "unit_tests/server/served.h"
 
@@ -13,7 +13,7 @@ const char *const responses = "/v1/responses";
 
 enum { FIRST_MARK = 100, N_IDS = 110 };
 
-/* Letters that can be printed, a line feed, and marks. */
+/* A tokenizer of printable letters, a line feed and these marker tokens. */
 std::string
 tokenizer(const std::vector<std::string> &marks)
 {
@@ -31,7 +31,7 @@ tokenizer(const std::vector<std::string> &marks)
            added + "]}";
 }
 
-/* A model that rambles, with ends of texts, strings and objects likelier than other letters. */
+/* A model with random logits that prefers ends of texts, strings and objects to other letters. */
 class Tools : public ::testing::Test
 {
   protected:
@@ -80,7 +80,7 @@ class Tools : public ::testing::Test
         return common() + R"(,"input":"a","tools":[{"type":"function",)" + function("f") +
                "}]" + more + "}";
     }
-    /* Each arguments of calls in the answer are an object with a city, and days from 1 to 9. */
+    /* Fails unless the arguments of each call are an object with a city, and days from 1 to 9. */
     static void check_arguments(const std::string &text)
     {
         const std::string begin = R"("arguments":")";
@@ -92,7 +92,7 @@ class Tools : public ::testing::Test
                 json += text[at];
             }
             if (json.empty())
-                continue; /* of a call that has just begun */
+                continue; /* a call that has just begun */
             EXPECT_EQ(json.find(R"({"city":")"), 0u) << json;
             const size_t days = json.rfind(R"("days":)");
             if (days != std::string::npos && json[json.size() - 2] != '"') {
@@ -112,7 +112,7 @@ class Tools : public ::testing::Test
              tmpl, N_IDS};
 };
 
-/* A server of a model that writes as gpt-oss does. */
+/* A server for a model that writes in gpt-oss's format. */
 struct Harmony : Served {
     Harmony()
         : Served(4, 64, 2048,
@@ -191,7 +191,7 @@ TEST_F(Tools, ANamedFunctionIsCalledOnce)
     }
 }
 
-/* A model that begins a call, and would like any letters in it. */
+/* A model that begins a call and then prefers any letters. */
 TEST_F(Tools, StrictFunctionsKeepTheirSchemasWhereCallsAreFree)
 {
     const auto ask = [&](const char *strict, int seed) {
@@ -209,7 +209,7 @@ TEST_F(Tools, StrictFunctionsKeepTheirSchemasWhereCallsAreFree)
     }
 }
 
-/* Thoughts are free messages before the call, and end with their mark. */
+/* Thoughts are messages before the call, free in content, which end with their marker. */
 TEST_F(Tools, AHarmonyMayThinkBeforeItCalls)
 {
     Harmony other;
@@ -279,7 +279,7 @@ TEST_F(Tools, ResponsesHaveCallsAsItems)
     check_arguments(streamed.text);
 }
 
-/* Text before a call: the message is the first item, the call the second. */
+/* Text before a call: the message is item 1 of the answer, the call item 2. */
 TEST_F(Tools, ResponsesCountItemsInTheirOrder)
 {
     const std::string body =
@@ -332,9 +332,10 @@ TEST_F(Tools, TheTemplateHasThemInOneForm)
     EXPECT_EQ(prompt(responses, responses_body("")), "4");
 }
 
-/* ---- calls that a text's length cuts --------------------------------------------------------- */
+/* ---- calls cut off by the length limit
+ * ---------------------------------------------------------- */
 
-/* The same body with fewer tokens. */
+/* Returns the body with a lower limit of tokens. */
 std::string
 with_tokens(std::string body, size_t n)
 {
@@ -354,7 +355,7 @@ unquoted(const std::string &json)
     return text;
 }
 
-/* The value of the first member of this name that is a string which is not empty. */
+/* Returns the first non-empty string member of this name. */
 std::string
 text_of(const std::string &json, const std::string &key)
 {

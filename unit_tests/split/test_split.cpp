@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// transformations/split: what is exchanged, and where; that the parts of a graph give what the
-// whole gives, run in lockstep by a thread each.
+// transformations/split: which values are exchanged, and where. The parts of a graph, run in
+// lockstep by one thread each, must give the results of the whole graph.
 #include <cmath>
 #include <map>
 #include <random>
@@ -20,7 +20,7 @@ struct SplitDeleter {
 };
 using Split = std::unique_ptr<xm_split, SplitDeleter>;
 
-// Messages cost next to nothing: all is split that can be.
+// A wish in which messages cost almost nothing: everything that can be split is.
 static xm_split_wish
 tensor(uint32_t ranks, const double *shares = nullptr)
 {
@@ -41,7 +41,7 @@ plan(const Graph &g, const xm_split_wish &wish)
     return Split(s);
 }
 
-// "sum of OP for OP"
+// Returns the exchanges as texts "sum of OP for OP".
 static Strings
 exchanges(const Split &s)
 {
@@ -163,7 +163,7 @@ expect_equal(const Run &whole, const Run &part, const std::string &what)
     }
 }
 
-// Every rank's results are those of the whole graph.
+// Fails unless every rank gives the results of the whole graph.
 static void
 expect_whole(const Graph &g, const xm_split_wish &wish, unsigned seed = 1)
 {
@@ -226,9 +226,9 @@ expect_exchanges(const std::string &lines, const Strings &wanted)
     expect_whole_in_all_ways(lines);
 }
 
-// ---- where sums are due ---------------------------------------------------------------------
+// ---- where summands are added --------------------------------------------------------------
 
-// Two products, of which the second gives summands, %4; then `tail`, to a result.
+// Two products, of which the second gives the summands %4; then the lines `tail`, up to a result.
 static std::string
 feed_forward(const std::string &tail)
 {
@@ -248,7 +248,8 @@ TEST(Split, ASumIsDueBeforeTheResult)
     expect_exchanges(feed_forward("result %4"), {"sum of matmul for result"});
 }
 
-// Scales, routing weights and reshapes go before the sum, in either order of their operands.
+// Scales, routing weights and reshapes are linear and come before the sum, in either order of
+// their operands.
 TEST(Split, ASumIsDelayedPastWhatIsLinear)
 {
     expect_exchanges(feed_forward(R"(
@@ -279,14 +280,14 @@ TEST(Split, WhatIsNotLinearNeedsTheSum)
                      {"sum of matmul for multiply"});
 }
 
-// Narrower numbers are made of the sum.
+// A conversion to a narrower type comes after the sum.
 TEST(Split, ASumIsNotRoundedBefore)
 {
     expect_exchanges(feed_forward("%5 = convert %4 to=f16\nresult %5"),
                      {"sum of matmul for convert"});
 }
 
-// Two branches, and a value that every rank has: one message.
+// Two branches and a value that every rank has: one message.
 TEST(Split, SumsThatAreDueAtOnePlaceAreOne)
 {
     expect_exchanges(feed_forward(R"(
@@ -313,7 +314,7 @@ TEST(Split, ABiasAndAnAddendAreCountedOnce)
                      {"sum of linear for result"});
 }
 
-// Rows of a weight that a token's whole vector is made of are joined.
+// Rows of a weight are joined if an op needs the whole vector of a token.
 TEST(Split, RowsAreJoined)
 {
     expect_exchanges(R"(
@@ -377,8 +378,8 @@ layer_of(const std::string &heads, const std::string &rows)
                    {"EXPERTS", "hidden_size=64 inter_size=128 num_expert=8 top_k=2"}});
 }
 
-// The published rule: two a layer, behind the experts' sum; the router stays whole where a message
-// costs more than its weights.
+// The published rule: two sums a layer. The second comes after the experts; the router is not
+// split if a message costs more than reading its weights.
 TEST(Split, ALayerOfAttentionAndExpertsHasTwoSums)
 {
     xm_split_wish wish = tensor(2);
@@ -394,7 +395,7 @@ TEST(Split, ALayerOfAttentionAndExpertsHasTwoSums)
     }
 }
 
-// With one head of keys, all ranks compute keys and values, or join them.
+// With one key head, each rank computes keys and values itself, or the ranks join them.
 TEST(Split, QueriesAreSplitThoughTheyShareOneHeadOfKeys)
 {
     xm_split_wish wish = tensor(2);
@@ -407,7 +408,7 @@ TEST(Split, QueriesAreSplitThoughTheyShareOneHeadOfKeys)
     expect_whole_in_all_ways(layer_of("1", "16"));
 }
 
-// Its state is where its writer's heads are.
+// The state is split like the heads of the layer that writes it.
 TEST(Split, AnAttentionReadsTheStateOfAnother)
 {
     const std::string lines = R"(
@@ -431,7 +432,7 @@ TEST(Split, AnAttentionReadsTheStateOfAnother)
     expect_whole_in_all_ways(filled(lines, {{"CAUSAL", causal}}));
 }
 
-// ---- what is better whole -------------------------------------------------------------------
+// ---- what is not split ----------------------------------------------------------------------
 
 TEST(Split, NothingIsSplitThatSavesLessThanAMessageCosts)
 {
@@ -441,8 +442,8 @@ TEST(Split, NothingIsSplitThatSavesLessThanAMessageCosts)
     expect_whole(parse(layer_of("4", "64")), wish);
 }
 
-// Eight rows behind a feed-forward of 256, whatever the rates are; where messages are free they are
-// split.
+// Eight rows after a feed-forward of 256 are never worth a message. They are split if messages
+// are free.
 TEST(Split, AllIsSplitButWhatIsNotWorthAMessageAtAnySize)
 {
     const Graph g = parse(R"(
@@ -515,7 +516,7 @@ experts_of(const Split &s, uint32_t rank, uint32_t ranks)
     return attr;
 }
 
-// The sums are where they are if experts are cut across.
+// Cutting between experts needs the same sums as cutting across them.
 TEST(Split, ExpertsAreCutBetweenThem)
 {
     const double shares[] = {3, 1};
@@ -540,8 +541,8 @@ TEST(Split, ExpertsAreCutBetweenThem)
     expect_whole_in_all_ways(layer_of("4", "64"), by_expert);
 }
 
-// Gate and up that are one stacked weight can be cut between experts only; more ranks than experts:
-// not at all.
+// Gate and up stacked in one weight can only be cut between experts; with more ranks than
+// experts, not at all.
 TEST(Split, StackedExpertsAreCutBetweenThemWhateverIsWished)
 {
     const std::string lines = R"(
@@ -562,7 +563,8 @@ TEST(Split, StackedExpertsAreCutBetweenThemWhateverIsWished)
     }
 }
 
-// At the same fractions where its blocks allow that, else the first rank has it.
+// The shared expert is cut at the same fractions if its blocks allow that, else the first rank
+// computes it.
 TEST(Split, ASharedExpertIsCutOrOnTheFirstRank)
 {
     for (const char *inter : {"64", "48", "16"}) {
@@ -590,7 +592,7 @@ TEST(Split, ASharedExpertIsCutOrOnTheFirstRank)
 
 // ---- layers ---------------------------------------------------------------------------------
 
-// `n` layers of a feed-forward, and a norm behind them.
+// `n` layers of a feed-forward, then a norm.
 static std::string
 tower(int n)
 {
@@ -622,7 +624,7 @@ bytes_on(const Split &s, uint32_t rank)
     return bytes;
 }
 
-// Between layers, where the sum alone is passed on; the table %3 is made by each rank.
+// The cut is between layers, where only the sum is passed on. Each rank computes the table %3.
 TEST(Split, LayersAreCutWhereTheLeastIsPassedOn)
 {
     const uint64_t layer_bytes = 2 * 64 * 32 * sizeof(float);
@@ -636,7 +638,7 @@ TEST(Split, LayersAreCutWhereTheLeastIsPassedOn)
     EXPECT_EQ(bytes_on(even, 0), 2 * layer_bytes);
     EXPECT_EQ(bytes_on(uneven, 0), layer_bytes);
     EXPECT_EQ(bytes_on(uneven, 1), 3 * layer_bytes);
-    const Graph odd = parse(tower(5)); // half of them ends within a layer
+    const Graph odd = parse(tower(5)); // half of the layers ends within a layer
     const Split near = plan(odd, by_layer(2, nullptr));
     EXPECT_EQ(exchanges(near), two);
     EXPECT_EQ(bytes_on(near, 0) % layer_bytes, 0u);
@@ -645,7 +647,7 @@ TEST(Split, LayersAreCutWhereTheLeastIsPassedOn)
     expect_whole_in_all_ways(layer_of("4", "64"), by_layer);
 }
 
-// No rank has a part of what another runs.
+// With pipeline parallelism a rank has only the states of its own layers.
 TEST(Split, ARankByLayerHasItsStatesAlone)
 {
     xm_rank_group *group = xm_shared_group_create(2);
@@ -663,7 +665,8 @@ TEST(Split, ARankByLayerHasItsStatesAlone)
     xm_rank_group_free(group);
 }
 
-// An attention is on the rank whose state it reads, though a cut between them would be even.
+// An attention layer runs on the rank whose state it reads, even if a cut between them would be
+// even.
 TEST(Split, AStateIsNotCutByLayer)
 {
     const std::string lines = filled(R"(
@@ -720,9 +723,10 @@ TEST(Split, AResultBetweenLayersIsASentence)
         << err.text;
 }
 
-// ---- any graph ------------------------------------------------------------------------------
+// ---- random graphs --------------------------------------------------------------------------
 
-// Values of [tokens, 32] and [tokens, 64] of products, elementwise operations, norms and reshapes.
+// Returns a graph of values [tokens, 32] and [tokens, 64]: products, elementwise ops, norms and
+// reshapes.
 static std::string
 random_graph(unsigned seed)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chat templates, and what the reference makes of five conversations with them.
+ * Chat templates, and five conversations that the reference implementation rendered with them.
  */
 #ifndef XM_UNIT_TESTS_TEXT_CHAT_TEST_H
 #define XM_UNIT_TESTS_TEXT_CHAT_TEST_H
@@ -70,7 +70,8 @@ check_conversation(Template &tmpl, Tokenizer &tokenizer, yyjson_val *conversatio
     free(messages);
 }
 
-/* `tells_bos`: the golden file says what it is, not the template's own tokens. */
+/* Compares all conversations of a golden file. `tells_bos`: the template gets the golden file's
+ * BOS token; else it uses its own. */
 inline void
 check_conversations(Template &tmpl, Tokenizer &tokenizer, const std::string &golden,
                     bool tells_bos)

@@ -39,7 +39,8 @@ write(yyjson_val *value)
 
 void spell(yyjson_val *value, std::string *out);
 
-/* The members of an object in their order number `order`; false: there is none. */
+/* Writes the members of an object in order number `order`; returns false if there are fewer
+ * orders. */
 bool
 spell_object(yyjson_val *object, size_t order, std::string *out)
 {
@@ -68,7 +69,7 @@ spell_object(yyjson_val *object, size_t order, std::string *out)
     return true;
 }
 
-/* As JSON.stringify spells a value, but for large numbers: these have no exponent. */
+/* Writes a value like JSON.stringify, except that large numbers have no exponent. */
 void
 spell(yyjson_val *value, std::string *out)
 {
@@ -218,7 +219,7 @@ judge()
     return 0;
 }
 
-/* A vocabulary of the 256 bytes. */
+/* Returns a tokenizer whose tokens are the 256 bytes. */
 xm_tokenizer *
 byte_tokenizer()
 {
@@ -240,7 +241,8 @@ byte_tokenizer()
     return t;
 }
 
-/* A random text, a byte at a time; late, what closes; "": it does not end soon. */
+/* Returns a random text of the grammar, drawn byte by byte; after some length it prefers bytes
+ * that close. "": the text did not end. */
 std::string
 generate(const xm_grammar *g, const xm_tokenizer *t, std::mt19937 *random)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What reference implementations make of 260 strings with the tokenizer of a test model.
+ * The ids and texts that reference implementations return for 260 strings with the tokenizer of a
+ * test model.
  */
 #ifndef XM_UNIT_TESTS_TEXT_GOLDEN_H
 #define XM_UNIT_TESTS_TEXT_GOLDEN_H
@@ -12,7 +13,7 @@
 struct golden {
     std::string text, decoded, decoded_skip_special;
     ids plain, with_special;
-    ids unnormalized; /* plain, where no text is normalized */
+    ids unnormalized; /* ids by llama.cpp, which normalizes no text */
 };
 
 inline std::string

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of grammars share.
+ * A wrapper for grammars that the tests of grammars share.
  */
 #ifndef XM_UNIT_TESTS_TEXT_GRAMMAR_TEST_H
 #define XM_UNIT_TESTS_TEXT_GRAMMAR_TEST_H
@@ -10,7 +10,7 @@
 #include "plugin/text/constraint.h"
 #include "unit_tests/text/text_test.h"
 
-/* A grammar that a test owns. */
+/* Parses a grammar and owns it; after a failure `err` says why. */
 class Grammar
 {
   public:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sampling parameters against formulas in double precision: what the tests of filters and of
- * penalties share.
+ * Compares the sampler with formulas in double precision; shared by the tests of filters and of
+ * penalties.
  */
 #ifndef XM_UNIT_TESTS_TEXT_SAMPLING_TEST_H
 #define XM_UNIT_TESTS_TEXT_SAMPLING_TEST_H
@@ -76,8 +76,9 @@ unit_of(uint64_t bits)
 
 /* ---- the formulas ------------------------------------------------------------------------ */
 
-/* A row as a formula sees it: the logits in double precision, and the probability of each token, 0
- * of those that have gone. `margin`: how near to another result a comparison was. */
+/* A row in double precision: its logits, and the probability of each token, 0 for filtered
+ * tokens. `margin`: the least distance of a comparison so far from the opposite result; a test
+ * skips rows where rounding could decide. */
 struct Row {
     doubles l, p;
     double margin = infinity;
@@ -96,13 +97,13 @@ struct Row {
         for (double &x : p)
             x /= sum;
     }
-    /* Whether x is below y, which is noted. */
+    /* Returns x < y and lowers the margin to their relative distance. */
     bool is_below(double x, double y)
     {
         margin = std::min(margin, std::fabs(x - y) / (std::fabs(y) + 1e-3));
         return x < y;
     }
-    /* The tokens that are left, by a number, the least first. */
+    /* Returns the remaining tokens in ascending order of by(token). */
     std::vector<size_t> order(const std::function<double(size_t)> &by)
     {
         std::vector<size_t> list;
@@ -115,7 +116,7 @@ struct Row {
             margin = std::min(margin, by(list[i]) - by(list[i - 1]));
         return list;
     }
-    /* Keeps the fewest first tokens of the list whose probabilities sum to `enough`. */
+    /* Keeps the shortest prefix of the list whose probabilities sum to at least `enough`. */
     void keep_first(const std::vector<size_t> &list, double enough)
     {
         double sum = 0.0;
@@ -132,7 +133,7 @@ struct Row {
     }
 };
 
-/* ---- what is chosen ------------------------------------------------------------------------ */
+/* ---- the token that is drawn --------------------------------------------------------------- */
 
 class Parameters : public testing::Test
 {
@@ -156,7 +157,8 @@ class Parameters : public testing::Test
         return logits;
     }
 
-    /* Which token the formula draws by the sampler's random number; -1: it may be two. */
+    /* Returns the token that the formula draws with the sampler's random number; -1 if the number
+     * is so near to a boundary that rounding decides. */
     static int32_t expected(const Row &r, uint64_t bits)
     {
         const double at = unit_of(bits);
@@ -173,7 +175,9 @@ class Parameters : public testing::Test
 
     using Formula = std::function<void(Row &, const xm_sampling &)>;
 
-    /* On 3000 rows; most of them must have a plain answer. */
+    /* Draws 4 tokens from each of 3000 rows and compares those with a certain answer; at least
+     * 6000 must have one. `set` changes the parameters; the formulas act on logits before, and on
+     * probabilities after the softmax. The parameter must change some tokens. */
     void expect_formula(const std::function<void(xm_sampling &)> &set,
                         const Formula &on_logits, const Formula &on_weights)
     {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of answers: channels and tags, however the text between the marks is cut.
+ * The parts of answers: channels and tags, however the text between the marker tokens is cut into
+ * pieces.
  */
 #include <regex>
 
@@ -17,7 +18,7 @@ const char *const calls_only[] = {"<tool_call>", "</tool_call>"};
 const char *const gemma[] = {"<|channel>",   "<channel|>", "<|tool_call>",
                              "<tool_call|>", "<|\"|>",     "<|tool_response>"};
 
-/* A tokenizer with these marks, letters for the prompts, and a turn's end. */
+/* A tokenizer with these marker tokens, letters for the prompts, and a token that ends a turn. */
 template <size_t N>
 std::string
 tokenizer_with(const char *const (&marks)[N])
@@ -33,7 +34,7 @@ tokenizer_with(const char *const (&marks)[N])
 struct Parts {
     std::string text, thought;
     bool complete = false;
-    std::string calls; /* each in a line: its name and arguments */
+    std::string calls; /* a line for each call: name and arguments */
     bool operator==(const Parts &o) const
     {
         return text == o.text && thought == o.thought && complete == o.complete &&
@@ -70,7 +71,7 @@ class Answer
         return a.format != nullptr;
     }
 
-    /* The stream, whose text comes in pieces of so many bytes, the first of them shorter. */
+    /* Parses the stream in pieces of `piece` bytes; the first piece has `first` bytes. */
     Parts parse(const std::string &prompt, const std::string &stream, size_t piece,
                 size_t first)
     {
@@ -191,7 +192,7 @@ TEST(Answer, EndsWhereTheModelGoesOnAsTheUser)
              {"", "Hm.", true});
 }
 
-/* A model that was not trained on channels answers at once. */
+/* A model that was not trained on channels answers without markers. */
 TEST(Answer, WithoutAnyMarkItIsText)
 {
     Answer a(harmony, harmony_template);
@@ -217,13 +218,13 @@ TEST(Answer, TagsEncloseThoughts)
     a.expect("ab", "a < b </thinking> <b>", {"a < b </thinking> <b>", "", false});
 }
 
-/* Templates of models that always think end with the tag. */
+/* The prompt of a model that always thinks ends with the opening tag. */
 TEST(Answer, APromptMayHaveOpenedAThought)
 {
     Answer a(think, "<think></think>");
     a.expect("ab<think> ", "Hm.</think>Rome.", {"Rome.", "Hm.", false});
     a.expect("ab<think>  </think> ", "\nRome.", {"Rome.", "", false});
-    /* What a user has typed ends with the turn. */
+    /* A tag in the user's message does not count after the end of the turn. */
     a.expect("ab<think> <|im_end|>ab", "Rome.", {"Rome.", "", false});
 }
 
@@ -258,21 +259,21 @@ TEST(Answer, HarmonysCallsAreMessagesToFunctions)
              "<|start|>assistant<|channel|>commentary to=functions.get_weather "
              "<|constrain|>json<|message|>{\"city\": \"Rome\", \"days\": 3}<|call|>",
              {"", "Hm.", true, call + "\n"});
-    /* the id of <|call|> ends a text before it gets here */
+    /* <|call|> ends the text before it arrives here */
     a.expect(open,
              "<|start|>assistant to=functions.get_weather<|channel|>commentary"
              "<|message|>{\"city\":\"Rome\",\"days\":3}",
              {"", "", false, call + "\n"});
     a.expect(open, "<|channel|>commentary to=functions.now<|message|><|call|>",
              {"", "", true, "now {}\n"});
-    /* what is no call is text, and so is one that is broken off */
+    /* an invalid or broken-off call is text */
     a.expect(open, "<|channel|>commentary to=functions.f<|message|>{\"a\": <|call|>",
              {"{\"a\": ", "", true});
     a.expect(open, "<|channel|>commentary to=functions.f<|message|>{\"a\"",
              {"{\"a\"", ""});
     a.expect(open, "<|channel|>commentary to=functions.f<|message|>[1]<|call|>",
              {"[1]", "", true});
-    /* the next message is one of its own */
+    /* the next message is separate */
     a.expect(open,
              "<|channel|>commentary to=functions.f<|message|>{}"
              "<|start|>assistant<|channel|>final<|message|>Rome.<|return|>",
@@ -356,7 +357,7 @@ TEST(Answer, AnEndlessCallIsText)
     EXPECT_EQ(parts.calls, "");
 }
 
-/* The marks of the small models' own tokenizer, each token by itself. */
+/* The marker tokens of the small models' own tokenizer; each arrives alone. */
 TEST(Answer, RecordedCallsOfASmallModel)
 {
     Tokenizer t =

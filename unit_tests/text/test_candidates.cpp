@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the filters leave, and which token is drawn, against the definition in candidates.h carried
- * out in its order: sort, cumulate, draw. The reference shares only the weight of a token.
+ * Which tokens the filters keep, and which token is drawn, compared with the definition in
+ * candidates.h carried out step by step: sort, cumulate, draw. The reference shares only the
+ * function for a token's weight.
  */
 #include "plugin/text/candidates.h"
 
@@ -54,7 +55,7 @@ sum_of(const std::vector<Token> &tokens)
     return sum;
 }
 
-/* The fewest first tokens whose weights reach a share of all. */
+/* Keeps the fewest first tokens whose weights reach the share p of the sum. */
 void
 keep_first(std::vector<Token> &tokens, float p)
 {
@@ -68,7 +69,8 @@ keep_first(std::vector<Token> &tokens, float p)
     tokens.resize(n);
 }
 
-/* `off`: the mean is a sum of rounded numbers, and depends on their order in its last bit. */
+/* `off`: an offset of the mean, which is a sum of rounded numbers whose last bit depends on their
+ * order. */
 void
 keep_typical(std::vector<Token> &tokens, float p, int off)
 {
@@ -103,7 +105,7 @@ exclude(std::vector<Token> &tokens, float threshold)
         tokens.erase(tokens.begin(), tokens.begin() + (ptrdiff_t)(n - 1));
 }
 
-/* The tokens that the filters leave, in the order of ids. */
+/* Returns the tokens that the filters keep, in the order of ids. */
 std::vector<Token>
 reference(const floats &logits, const xm_sampling &f, bool excludes, int off)
 {
@@ -177,22 +179,22 @@ class Candidates : public ::testing::Test
     {
         xm_candidates_free(c);
     }
-    /* Points that tell tokens apart: below and at each bound between two tokens that stay, up to 40
-     * of them, and at random. */
+    /* Returns random numbers that distinguish tokens: just below and at the bound between two
+     * remaining tokens, for up to 40 of them, and some at random. */
     std::vector<uint64_t> points(const std::vector<Token> &staying)
     {
         std::vector<uint64_t> numbers = {0, UINT64_MAX, uniform(random)};
         int64_t passed = 0, sum = sum_of(staying);
         for (size_t i = 0; i < staying.size() && i < 40; i++) {
             passed += staying[i].weight;
-            /* the least number whose point is not below */
+            /* the least number whose point is not below the bound */
             const uint64_t at = (uint64_t)((((wide)passed << 64) - 1) / (wide)sum + 1);
             numbers.push_back(passed < sum ? at : UINT64_MAX);
             numbers.push_back(at - 1);
         }
         return numbers;
     }
-    /* With scratch memory of the row's own size. */
+    /* Compares, with scratch memory of exactly the row's size. */
     void expect_equal(const floats &logits, const xm_sampling &f)
     {
         SCOPED_TRACE(text_of(logits, f));
@@ -236,7 +238,7 @@ pick(std::mt19937 &r, size_t n)
     return r() % n;
 }
 
-/* Rows as models give them, and rows that they hardly give. */
+/* Returns logits as models give them, or unusual ones. */
 floats
 make_row(std::mt19937 &r, size_t n)
 {
@@ -248,23 +250,23 @@ make_row(std::mt19937 &r, size_t n)
     for (float &x : row)
         x = normal(r) * spread;
     for (size_t i = 0; i < n; i++) {
-        if (kind == 1) /* ties */
+        if (kind == 1) /* makes ties */
             row[i] = std::round(row[i]);
         if (kind == 2 && pick(r, 2))
             row[i] = -inf;
         if (kind == 3 && pick(r, 3) == 0)
             row[i] = nan_;
-        if (kind == 4) /* in order, where a threshold changes all the time */
+        if (kind == 4) /* ascending, so that a threshold changes all the time */
             row[i] = (float)i * spread;
         if (kind == 5)
             row[i] = pick(r, 2) ? 0.0f : -0.0f;
-        if (kind >= 6 && i % 32 == 0) /* the tokens that guesses are made by */
+        if (kind >= 6 && i % 32 == 0) /* the tokens that thresholds are guessed from */
             row[i] += (kind == 6 ? 5.0f : -5.0f) * spread;
     }
     switch (pick(r, 8)) {
     case 0:
         std::fill(row.begin(), row.end(), -inf);
-        row[pick(r, n)] = -3.0f; /* one finite only */
+        row[pick(r, n)] = -3.0f; /* only one finite logit */
         break;
     case 1:
         row[pick(r, n)] = 100.0f;
@@ -315,7 +317,7 @@ TEST_F(Candidates, AreThoseOfTheDefinition)
     }
 }
 
-/* Rows that top_k goes over in several parts. */
+/* Rows that top_k processes in several parts. */
 TEST_F(Candidates, OfLongRowsToo)
 {
     for (int i = 0; i < 60; i++) {
@@ -328,7 +330,7 @@ TEST_F(Candidates, OfLongRowsToo)
     }
 }
 
-/* What a call leaves in the scratch memory does not matter to the next one. */
+/* The contents of scratch after a call do not affect the next one. */
 TEST_F(Candidates, ScratchMemoryRemembersNothing)
 {
     floats row = make_row(random, 1000), other = make_row(random, largest_row);
@@ -385,7 +387,7 @@ TEST_F(Candidates, EveryAllocationMayFail)
 
 TEST(TokenWeight, NeverRisesAsTheLogitFalls)
 {
-    /* Each fraction of the exponent once, and the step to the next halving. */
+    /* Tries each fraction of the exponent, and the step to the next halving. */
     const float steps = 1.0f;
     float before = xm_weight_share(0.0f, steps);
     EXPECT_EQ(before, 1.0f);

@@ -10,7 +10,7 @@
 namespace
 {
 
-/* The golden file also says which special tokens it was made with. */
+/* The golden file also names the special tokens that it was made with. */
 void
 check_model(const std::string &name)
 {
@@ -71,7 +71,7 @@ TEST(ChatTemplate, ConfigHoldsATextOrAList)
     }
 }
 
-/* What would be rendered with these files of a folder. */
+/* Returns the text rendered with a folder of these files. */
 static std::string
 rendered(const std::vector<std::pair<const char *, const char *>> &files)
 {

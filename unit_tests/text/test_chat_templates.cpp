@@ -28,7 +28,7 @@ read(const std::string &path)
     return text.str();
 }
 
-/* JSON of a value; of an object without its messages. */
+/* Returns the JSON of a value; of an object on request without its messages. */
 std::string
 json_of(yyjson_val *value, bool without_messages)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which tokens a grammar allows next: what the masks say is what reading each token's bytes says.
+ * Which tokens a grammar allows next: the masks agree with reading each token's bytes.
  */
 #include "plugin/text/constraint.h"
 
@@ -16,7 +16,7 @@
 namespace
 {
 
-/* A byte-level tokenizer whose vocabulary is all bytes, then these texts, then <end>, <call>. */
+/* A byte-level tokenizer whose vocabulary is all bytes, then these texts, then <end> and <call>. */
 std::string
 byte_level_text(const std::string &bytes)
 {
@@ -161,7 +161,7 @@ list ::= "[" (item ("," item){0,1000})? "]" | "[" "]" "]"
 item ::= list | [0-9]+ | "\"" [^"]{0,40} "\"")",
 };
 
-/* Walks at random through each grammar; before each token, each token is read by itself. */
+/* Random walks through each grammar; at each step every token is also tested alone. */
 TEST(Constraint, AllowsTheTokensWhoseBytesCanFollow)
 {
     const Tokenizer t(byte_tokenizer());
@@ -192,7 +192,7 @@ TEST(Constraint, AllowsTheTokensWhoseBytesCanFollow)
                     << "an end is no token of a grammar";
                 if (can.empty())
                     break;
-                /* long tokens more often */
+                /* prefers long tokens */
                 int32_t id = can[random() % can.size()];
                 if (id < 256)
                     id = can[random() % can.size()];
@@ -205,7 +205,7 @@ TEST(Constraint, AllowsTheTokensWhoseBytesCanFollow)
         }
 }
 
-/* Two texts from one place: each is where it would be alone, whatever the other one does. */
+/* Two texts from one place: each continues as it would alone. */
 TEST(Constraint, AForkContinuesAlone)
 {
     const Tokenizer t(byte_tokenizer());
@@ -216,7 +216,7 @@ TEST(Constraint, AForkContinuesAlone)
         const Grammar g = Grammar::gbnf(text);
         Constraint one(g, t), other(g, t);
         for (int step = 0; step < 24; step++) {
-            if (step % 4 == 0) { /* the other one starts from here */
+            if (step % 4 == 0) { /* the other text starts again from here */
                 xm_constraint_free(other.c);
                 ASSERT_EQ(xm_constraint_fork(one.c, &other.c, &other.err), XM_OK);
                 ASSERT_EQ(xm_constraint_is_at_start(other.c), step == 0);
@@ -231,7 +231,7 @@ TEST(Constraint, AForkContinuesAlone)
                     can.push_back(id);
             if (can.empty())
                 break;
-            Constraint stray(g, t); /* a third goes another way */
+            Constraint stray(g, t); /* a third text that is dropped */
             xm_constraint_free(stray.c);
             ASSERT_EQ(xm_constraint_fork(other.c, &stray.c, &stray.err), XM_OK);
             ASSERT_EQ(stray.accept(can[random() % can.size()]), XM_OK);
@@ -280,7 +280,7 @@ TEST(Constraint, SpecialTokensAreMatchedByTheirNamesOnly)
     EXPECT_FALSE(mask['<']);
     ASSERT_EQ(c.accept('q'), XM_OK);
     EXPECT_TRUE(c.allowed()[size_t(call)]);
-    ASSERT_EQ(c.accept(256), XM_OK) << "ab"; /* as letters, or as the third kind */
+    ASSERT_EQ(c.accept(256), XM_OK) << "ab"; /* as letters, or as the third alternative */
     mask = c.allowed();
     EXPECT_TRUE(mask['a']);
     ASSERT_EQ(c.accept('a'), XM_OK);
@@ -296,7 +296,7 @@ TEST(Constraint, SpecialTokensAreMatchedByTheirNamesOnly)
     EXPECT_EQ(e.status, XM_INVALID);
 }
 
-/* Metaspace drops the space of the first token; Strip that of the text. */
+/* Metaspace drops the space of the first token, Strip that of the text. */
 TEST(Constraint, KnowsWhatTheFirstTokenAppends)
 {
     const char *const decoders[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts of messages, tools and variables never become control tokens, whatever a template does to
-// them; templates see them whole and unchanged.
+// them; templates see the texts complete and unchanged.
 #include <cstring>
 
 #include "unit_tests/text/chat_test.h"
@@ -8,7 +8,7 @@
 namespace
 {
 
-/* The rendered text with [ ] around what is content. */
+/* Returns the rendered text with [ ] around the content. */
 std::string
 marked(const std::string &source, const char *messages, const char *extra = nullptr)
 {
@@ -93,7 +93,7 @@ TEST(Content, ARoleThatIsNoWordIsContent)
 namespace
 {
 
-/* Letters, a merge "bc" over a border, two special tokens, one user-defined token. */
+/* Letters, a merge "bc" that may cross a boundary, two special tokens, one user-defined token. */
 const char *const model =
     R"("merges":[["b","c"]],"vocab":{"<":0,"s":1,">":2,"a":3,"b":4,)"
     R"("c":5,"bc":6,"<s>":7,"T":8,"/":9})";
@@ -102,7 +102,7 @@ const char *const added =
     R"({"id":20,"content":"<s>a","special":true,"normalized":false},)"
     R"({"id":21,"content":"<T>","normalized":false}])";
 
-/* Upper-case bytes of `marks` are content. */
+/* Encodes a text; the bytes marked '1' in `marks` are content. */
 ids
 encode(const Tokenizer &t, const std::string &text, const std::string &marks)
 {
@@ -132,12 +132,14 @@ TEST(Content, NoSpecialTokenIsFoundInMarkedText)
         ASSERT_EQ(t.status, XM_OK) << t.err.text;
         EXPECT_EQ(encode(t, "<s><s>", "000111"), (ids{7, 0, 1, 2}));
         EXPECT_EQ(encode(t, "<s><s>", "111000"), (ids{0, 1, 2, 7}));
-        EXPECT_EQ(encode(t, "<s>", "001"), (ids{0, 1, 2})); /* a token half of content */
-        EXPECT_EQ(encode(t, "<s>a", "0001"), (ids{7, 3})); /* the longer one is refused */
+        /* half of the token is content */
+        EXPECT_EQ(encode(t, "<s>", "001"), (ids{0, 1, 2}));
+        /* the longer token is refused */
+        EXPECT_EQ(encode(t, "<s>a", "0001"), (ids{7, 3}));
         EXPECT_EQ(encode(t, "<s>a", "0000"), (ids{20}));
         EXPECT_EQ(encode(t, "<T>", "111"),
-                  (ids{21})); /* user-defined: found everywhere */
-        EXPECT_EQ(encode(t, "abc", "001"), (ids{3, 6})); /* merged over the border */
+                  (ids{21})); /* user-defined tokens are found everywhere */
+        EXPECT_EQ(encode(t, "abc", "001"), (ids{3, 6})); /* a merge across the boundary */
         EXPECT_EQ(t.encode("<s><T>bc"), encode(t, "<s><T>bc", "00000000"));
     }
 }

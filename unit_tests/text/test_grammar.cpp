@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GBNF: which texts a grammar matches, and what is said of a wrong one.
+ * GBNF: which texts a grammar matches, and the error texts for invalid grammars.
  */
 #include <chrono>
 
@@ -41,7 +41,7 @@ const MatchCase match_cases[] = {
      {"a b", "ab  \tc", "ab"},
      {" a", "a "}},
     {"root ::= a\na ::= \"x\" a \"y\" | \"\"", {"", "xy", "xxxyyy"}, {"x", "xxy", "xyy"}},
-    /* ambiguous: every way is one thread or few */
+    /* ambiguous grammars: all derivations share few threads */
     {"root ::= a\na ::= \"x\" a | \"x\" a a | \"y\"",
      {"y", "xy", "xyy", "xxyyy"},
      {"x", "yy"}},
@@ -127,7 +127,7 @@ TEST(Gbnf, IsBoundedInDepthSizeAndTime)
         deep += "(";
     EXPECT_EQ(Grammar::gbnf(deep).status, XM_UNSUPPORTED);
 
-    /* Each rule is the one before twice: expanded, that were 2^60 states. */
+    /* Each rule is the one before, twice: expanded there would be 2^60 states. */
     std::string doubled = "r0 ::= \"a\"\n";
     for (int i = 1; i <= 60; i++)
         doubled += "r" + std::to_string(i) + " ::= r" + std::to_string(i - 1) + " r" +
@@ -137,7 +137,7 @@ TEST(Gbnf, IsBoundedInDepthSizeAndTime)
     EXPECT_TRUE(many.matches(std::string(16, 'a')));
     EXPECT_FALSE(many.matches(std::string(17, 'a')));
 
-    /* A chain of rules, each of which is the next. */
+    /* A chain of rules, each of which is just the next. */
     std::string chain = "root ::= r0\n";
     for (int i = 0; i < 50000; i++)
         chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + "\n";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dimensions from config.json: several names for one thing, objects inside, and files that say
- * nothing of use.
+ * Dimensions from config.json: several names for one value, nested objects, and files without
+ * useful values.
  */
 #include "plugin/text/hyper_parameters.h"
 
@@ -59,7 +59,7 @@ TEST_F(HyperParameters, OfATrainedModel)
     EXPECT_EQ(h.window, 0u) << "null";
 }
 
-/* A model of text and images; its own numbers do not count where the text has some. */
+/* In a model of text and images the values of the text part take precedence. */
 TEST_F(HyperParameters, OfTheTextInsideCountFirst)
 {
     ASSERT_EQ(load(R"({"model_type": "outer", "hidden_size": 7, "vocab_size": 11,
@@ -95,7 +95,7 @@ TEST_F(HyperParameters, WhatIsNoCountIsNotSaid)
     EXPECT_STREQ(h.architecture, "");
 }
 
-/* They are printed on terminals. */
+/* The names are printed on terminals. */
 TEST_F(HyperParameters, NamesAreShortAndHarmless)
 {
     ASSERT_EQ(load("{\"model_type\": \"a\\u001b[31m\\nb\", \"architectures\": [\"" +
@@ -115,7 +115,7 @@ TEST_F(HyperParameters, DamagedFilesAreErrors)
             << err.text;
     }
     unlink(file.c_str());
-    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0); /* which opening would wait for */
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0); /* a FIFO, which opening would wait for */
     EXPECT_EQ(load(), XM_IO);
 }
 

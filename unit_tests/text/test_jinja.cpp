@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Templates against what Jinja 3.1.6 makes of them (its sandbox with trim_blocks,
-// lstrip_blocks and loop controls), and what must not be possible.
+// Templates compared with Jinja 3.1.6 (its sandbox with trim_blocks, lstrip_blocks and loop
+// controls), and operations that must be refused.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -15,7 +15,7 @@
 namespace
 {
 
-/* Variables of all templates below. */
+/* The variables of all templates below. */
 const char *const context =
     "{\"n\": 3, \"f\": 2.5, \"s\": \"Hello, World\", \"u\": \"Grüße, 世界 "
     "🎉\", \"e\": \"\", \"l\": [3, 1, 2], \"none_\": null, \"t\": true, \""
@@ -620,7 +620,7 @@ TEST(Jinja, TheDateIsKnown)
     EXPECT_EQ(render("{{ strftime_now('a' * 300) }}").status, XM_INVALID);
 }
 
-/* Each rendering makes the same choices, and not the same one again and again. */
+/* Each rendering makes the same random choices, but not one choice every time. */
 TEST(Jinja, RandomChoicesAreThoseOfEachRun)
 {
     const std::string source =

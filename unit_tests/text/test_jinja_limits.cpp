@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Templates that would take all memory, time or stack, by each function that could: a sentence
-// ends them.
+// Templates that would use all memory, time or stack, with each function that can: they end with
+// an error text.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A table of templates with what Jinja 3.1.6 makes of them in the set-up of chat templates
+// A table of templates with the results of Jinja 3.1.6 in the configuration of chat templates
 // (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls, plain tojson). The
-// first line of the file holds their variables; each other one is [source, text], or
-// [source, null] where Jinja fails. Most were drawn from a grammar of expressions and statements.
+// first line of the file holds the variables; each other line is [source, text], or [source,
+// null] if Jinja fails. Most templates were drawn from a grammar of expressions and statements.
 #include <gtest/gtest.h>
 
 #include <fstream>

@@ -374,7 +374,7 @@ TEST(JsonSchema, AdmitsValidInstancesOnly)
     }
 }
 
-/* Every number of up to two places in each range. */
+/* Every number with up to two decimal places, in each range. */
 TEST(JsonSchema, RangesOfNumbersAreExact)
 {
     const double bounds[] = {-12.5, -10,  -3, -0.75, -0.5, 0,    0.25,
@@ -535,7 +535,7 @@ const struct {
      "JSON Schema, at its root: no value is valid for its keywords 'type', 'allOf'"},
 };
 
-/* All bounds near 0 and around changes of length, and all numbers between them. */
+/* Bounds near 0 and where the number of digits changes, and all numbers between them. */
 TEST(JsonSchema, MultiplesAreExact)
 {
     const int bounds[] = {-120, -99, -7, -1, 0, 1, 9, 10, 35, 100, 230};
@@ -571,7 +571,7 @@ TEST(JsonSchema, MultiplesAreExact)
                 }
 }
 
-/* A number of hundredths without zeros at its end. */
+/* Returns n / 100 without trailing zeros. */
 std::string
 hundredths(int n)
 {
@@ -618,7 +618,7 @@ TEST(JsonSchema, MultiplesOfDecimalsAreExact)
                 }
 }
 
-/* Each beginning of a number can become a multiple: a text does not get stuck. */
+/* Each prefix of a number can be completed to a multiple: a text does not get stuck. */
 TEST(JsonSchema, MultiplesLeaveNoDeadEnds)
 {
     for (const char *schema :
@@ -674,7 +674,7 @@ TEST(JsonSchema, IsBoundedInDepthSizeAndTime)
     EXPECT_TRUE(g.matches(R"({"p3":"a","p1999":"b","q":1})"));
     EXPECT_FALSE(g.matches(R"({"p3":"a","p3":"b"})"));
 
-    /* Whether alternatives exclude each other is looked for in what they refer to. */
+    /* Following references to find out whether alternatives exclude each other is bounded. */
     std::string
         self = R"({"oneOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":)"
                R"({"type":"object","required":[)",
@@ -701,9 +701,9 @@ times(const std::string &text, size_t n)
     return all;
 }
 
-/* What a schema's author makes deep is refused before it is followed on the stack. */
-/* Comparing two lists of values takes the product of their lengths, which is work that is counted;
- * a list by itself is as long as it is. */
+/* Deep nesting by a schema's author is refused before it is followed recursively. */
+/* Comparing two lists of values takes the product of their lengths, which counts as work; a list
+ * alone takes its length. */
 TEST(JsonSchema, LongListsOfValuesAreNoEndlessWork)
 {
     std::string list = "[0";
@@ -720,7 +720,7 @@ TEST(JsonSchema, LongListsOfValuesAreNoEndlessWork)
     xm_grammar_free(g);
 }
 
-/* Where the limits of a grammar are met is told: by its states, and by its parts. */
+/* The error names the place where a limit of the grammar was exceeded: of states, and of parts. */
 TEST(JsonSchema, NamesThePlaceThatIsTooLarge)
 {
     const auto with_values = [](int n, bool are_distinct) {
@@ -776,7 +776,7 @@ TEST(JsonSchema, RefusesWhatIsTooDeepForTheStack)
             << g.err.text;
     }
 
-    /* Each element is nested in the one before it, so lists in lists multiply. */
+    /* Each element is nested in the one before it, so that lists in lists multiply. */
     const std::string before =
         "{\"type\":\"array\",\"prefixItems\":[" + times("true,", 127);
     const Grammar lists = Grammar::schema(times(before, 100) + "true" + times("]}", 100));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What becomes of a text's hidden states, from the files of sentence-transformers.
+ * How the hidden states of a text are pooled, from the files of sentence-transformers.
  */
 #include "plugin/text/pooling.h"
 

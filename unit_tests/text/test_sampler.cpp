@@ -33,7 +33,7 @@ sampling_of(float temperature, int top_k, float top_p)
     return s;
 }
 
-/* How often each token is drawn. */
+/* Returns how often each token is drawn. */
 std::vector<int>
 histogram(const std::vector<float> &logits, float temperature, int top_k, float top_p)
 {
@@ -50,7 +50,7 @@ histogram(const std::vector<float> &logits, float temperature, int top_k, float 
     return counts;
 }
 
-/* Chi-square of counts against probabilities; tokens of probability 0 must not occur. */
+/* Returns chi-square of counts against probabilities. Tokens of probability 0 must not occur. */
 double
 chi_square(const std::vector<int> &counts, const std::vector<double> &p)
 {
@@ -153,7 +153,7 @@ TEST(Sampler, TopKKeepsTheKMostLikely)
 
 TEST(Sampler, TopPKeepsTheFewestThatReachIt)
 {
-    /* 0.46, 0.28, 0.17, 0.06, 0.04 in order: two reach 0.7, three 0.75. */
+    /* Probabilities 0.46, 0.28, 0.17, 0.06, 0.04: two tokens reach 0.7, three reach 0.75. */
     std::vector<bool> two = {false, true, false, false, true};
     std::vector<bool> three = {false, true, false, true, true};
     EXPECT_LT(chi_square(histogram(five, 1.0f, 0, 0.7f), softmax(five, 1.0, two)), bound);
@@ -165,8 +165,7 @@ TEST(Sampler, TopPKeepsTheFewestThatReachIt)
 
 TEST(Sampler, TopPIsOfWhatTopKLeaves)
 {
-    /* Of the best two the first has 0.62: alone it reaches 0.6, of all five it would not.
-     */
+    /* Of the best two tokens the first has 0.62 and reaches 0.6 alone; of all five it would not. */
     EXPECT_EQ(histogram(five, 1.0f, 2, 0.6f)[1], draws);
 }
 
@@ -215,7 +214,7 @@ TEST(Sampler, SettingsThatMeanNothingAreRefused)
     xm_sampler_free(s);
 }
 
-/* A table of all tokens would take gigabytes for each. */
+/* A table of all tokens for each text would take gigabytes. */
 TEST(Sampler, ATextKeepsLittleWhateverTheVocabulary)
 {
     xm_sampling sampling = sampling_of(1.0f, 3, 0.9f);

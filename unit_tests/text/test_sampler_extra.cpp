@@ -67,7 +67,7 @@ off()
     return s;
 }
 
-/* The share of draws against probabilities, within five standard deviations. */
+/* Compares shares of draws with probabilities, within five standard deviations. */
 void
 expect_shares(const std::vector<int> &counts, const std::vector<double> &weights)
 {
@@ -93,7 +93,7 @@ TEST(SamplerExtra, MinPKeepsWhatIsLikelyEnough)
     sampling.temperature = 1.0f;
     sampling.min_p = 0.24f;
     expect_shares(Sampler(sampling, 4).histogram(logits, draws), {1, 0.5, 0.25, 0});
-    sampling.temperature = 0.5f; /* weights are squared before min_p looks at them */
+    sampling.temperature = 0.5f; /* squares the weights before min_p */
     expect_shares(Sampler(sampling, 4).histogram(logits, draws), {1, 0.25, 0, 0});
     sampling.min_p = 1.0f;
     EXPECT_EQ(Sampler(sampling, 4).histogram(logits, 100)[0], 100);
@@ -107,7 +107,7 @@ TEST(SamplerExtra, MinPWorksBehindTopKAndTopP)
     sampling.min_p = 0.1f;
     sampling.top_k = 3;
     expect_shares(Sampler(sampling, 4).histogram(logits, draws), {1, 0.5, 0.25, 0});
-    sampling.top_p = 0.6f; /* 1 of 1.75 is less, 1.5 of 1.75 is more */
+    sampling.top_p = 0.6f; /* 1 of 1.75 is below 0.6, 1.5 of 1.75 above */
     expect_shares(Sampler(sampling, 4).histogram(logits, draws), {1, 0.5, 0, 0});
 }
 
@@ -120,7 +120,7 @@ TEST(SamplerExtra, RepetitionPenaltyDividesOrMultiplies)
     s.accept({0});
     EXPECT_EQ(s.next({4.0f, 2.1f, -1.0f}), 1); /* 4 / 2 < 2.1 */
     EXPECT_EQ(s.next({4.4f, 2.1f, -1.0f}), 0); /* 4.4 / 2 > 2.1 */
-    s.accept({0, 0});                          /* the number does not matter */
+    s.accept({0, 0});                          /* repeated tokens count once */
     EXPECT_EQ(s.next({4.4f, 2.1f, -1.0f}), 0);
     EXPECT_EQ(s.next({-1.0f, -1.9f, -5.0f}), 1); /* -1 * 2 < -1.9 */
     EXPECT_EQ(s.next({-1.0f, -2.1f, -5.0f}), 0);
@@ -167,7 +167,7 @@ TEST(SamplerExtra, TheWindowForgetsTheOldest)
         window.push_back(id);
         if (window.size() > 3)
             window.erase(window.begin());
-        /* Token 5 is never accepted: it wins over those in the window only. */
+        /* Token 5 is never accepted: it wins only against tokens in the window. */
         for (int32_t t = 0; t < 5; t++) {
             floats logits(6, -10.0f);
             logits[(size_t)t] = 0.5f;
@@ -325,7 +325,7 @@ TEST(SamplerExtra, NGramsComeOnce)
         ids text = {2, 2};
         ASSERT_EQ(xm_sampler_begin(s.s, text.data(), text.size(), nullptr), XM_OK);
         while (text.size() < (n == 1 ? 4u : 8u)) {
-            /* By definition: the likeliest that ends no run of n that is there. */
+            /* By definition: the likeliest token that does not repeat an n-gram of the text. */
             int32_t expected = 2;
             const auto is_there = [&](int32_t last) {
                 ids run(text.end() - (n - 1), text.end());

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sampling parameters from JSON and from texts, and those that model files recommend: each row of
- * sampling.def by its names.
+ * Sampling parameters from JSON, from texts, and from the recommendations in model files: each
+ * row of sampling.def by its names.
  */
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,7 @@ tokenizer()
     return t;
 }
 
-/* What a request makes of the defaults. */
+/* The parameters after a request's JSON was applied to the defaults. */
 struct Request {
     explicit Request(const std::string &json, const xm_tokenizer *t = tokenizer().t)
     {
@@ -66,7 +66,7 @@ names_of(const char *list)
     return names;
 }
 
-/* A value of the row that is not the one that nobody says. */
+/* Returns a valid value that is not the default. */
 double
 some_value(const xm_sampling_row &row)
 {
@@ -193,7 +193,7 @@ TEST(SamplingJson, BadWordsComeWithASpaceBeforeThemToo)
     EXPECT_EQ(Request(many + "]}").status, XM_INVALID);
 }
 
-/* Each token in whose text a breaker stands, and no other. */
+/* A breaker stands for each token whose text contains it, and for no other. */
 TEST(SamplingJson, BreakersAreTheTokensThatHaveTheText)
 {
     Tokenizer t =
@@ -232,7 +232,7 @@ TEST(SamplingJson, BreakersAreTheTokensThatHaveTheText)
     EXPECT_EQ(Request("{}").s.dry_breakers.n, 0u) << "without dry there are none";
 }
 
-/* What a server's options say holds for requests that say nothing. */
+/* A request that sets nothing keeps the lists of the server's options. */
 TEST(SamplingJson, ListsThatAreThereStay)
 {
     const int32_t ids_of[] = {3, 5};
@@ -319,7 +319,8 @@ TEST(SamplingLists, BiasesAreIdsWithSignsAndNumbers)
     xm_sampling_lists_free(&l);
 }
 
-/* ---- what model files recommend -------------------------------------------------------------- */
+/* ---- recommendations in model files
+ * ------------------------------------------------------------- */
 
 TEST(SamplingFiles, EveryKeyOfGenerationConfigIsRead)
 {

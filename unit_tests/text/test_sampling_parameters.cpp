@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each sampling parameter that decides which tokens are left against its formula in double
- * precision, from the probabilities of the softmax on, on random rows; and what holds of every row
- * of sampling.def. Those that change logits: test_sampling_penalties.cpp.
+ * Each sampling parameter that filters tokens, compared with its formula in double precision on
+ * the probabilities of random rows; and properties of every row of sampling.def. Parameters that
+ * change logits are tested in test_sampling_penalties.cpp.
  */
 #include <algorithm>
 #include <cstring>
@@ -158,7 +158,7 @@ TEST_F(Parameters, TopNSigma)
 TEST_F(Parameters, TopNSigmaCountsWhatIsFinite)
 {
     xm_sampling s = drawn();
-    s.top_n_sigma = 2.0f; /* of 1, -1 and 1: within two standard deviations, exactly */
+    s.top_n_sigma = 2.0f; /* 1, -1 and 1 are exactly within two standard deviations */
     const floats logits = {1.0f, -1.0f, -INFINITY, NAN, 1.0f, -1.0f};
     std::set<int32_t> seen;
     Sampler sampler(s, logits.size());
@@ -200,7 +200,7 @@ TEST_F(Parameters, XtcBehindMinPAndItsOwnDefault)
         });
 }
 
-/* Of four tokens the likeliest two go together or not at all. */
+/* The likeliest two of four tokens are removed together or not at all. */
 TEST_F(Parameters, XtcComesAsOftenAsItSays)
 {
     const floats logits = {std::log(0.4f), std::log(0.3f), std::log(0.2f),
@@ -218,7 +218,7 @@ TEST_F(Parameters, XtcComesAsOftenAsItSays)
                            without * 0.1 + with / 3};
     for (size_t i = 0; i < 4; i++)
         EXPECT_NEAR(counts[i] / (double)draws, want[i], 0.012) << i;
-    s.xtc_threshold = 0.51f; /* two tokens cannot both be as likely */
+    s.xtc_threshold = 0.51f; /* two tokens cannot both exceed it */
     s.xtc_probability = 1.0f;
     Sampler never(s, 4);
     int firsts = 0;
@@ -227,7 +227,7 @@ TEST_F(Parameters, XtcComesAsOftenAsItSays)
     EXPECT_GT(firsts, 300);
 }
 
-/* The random numbers of the draws are the same with xtc and without. */
+/* The draws use the same random numbers with XTC and without. */
 TEST_F(Parameters, XtcTakesNoRandomNumbersFromTheDraws)
 {
     const floats logits = row(50);
@@ -243,7 +243,7 @@ TEST_F(Parameters, XtcTakesNoRandomNumbersFromTheDraws)
         EXPECT_EQ(with.next(flat), plain.next(flat));
 }
 
-/* m of the formula is followed over the choices of a text, whose tokens are the formula's. */
+/* The formula's m follows the choices of a text, whose tokens are the formula's. */
 TEST_F(Parameters, Mirostat)
 {
     int compared = 0;
@@ -254,7 +254,7 @@ TEST_F(Parameters, Mirostat)
         s.temperature = (float)real(0.5, 1.5);
         s.mirostat_tau = i % 3 ? (float)real(0.5, 6.0) : 0.0f;
         s.mirostat_eta = i % 3 ? (float)real(0.01, 0.5) : 0.0f;
-        s.top_k = (int)pick(3); /* which have no say */
+        s.top_k = (int)pick(3); /* these have no effect */
         s.min_p = 0.5f;
         const double tau = i % 3 ? (double)s.mirostat_tau : 5.0;
         const double eta = i % 3 ? (double)s.mirostat_eta : (double)0.1f;
@@ -281,7 +281,7 @@ TEST_F(Parameters, Mirostat)
 
 /* ---- every row of the table ----------------------------------------------------------------- */
 
-/* All that is off where it is 0, with values that do something. */
+/* All parameters that are off at 0, with values that have an effect. */
 struct Everything {
     const std::vector<xm_token_bias> biases = {{1, 2.0f}, {2, -100.0f}};
     const ids breakers = {3}, words = {4, -1, 5, 6, -1};
@@ -344,7 +344,7 @@ TEST_F(Parameters, ADeviceChoosesOnlyByWhatItKnows)
                                          "presence_penalty",
                                          "frequency_penalty",
                                          "last_n"};
-    /* Of these the first is nothing without the second, which is for the host. */
+    /* These have no effect without another parameter, which the host evaluates. */
     const std::set<std::string> depends = {
         "xtc_threshold", "mirostat_tau",       "mirostat_eta", "dry_base",
         "dry_last_n",    "dry_allowed_length", "dry_breakers"};
@@ -389,7 +389,7 @@ TEST_F(Parameters, EveryNumberHasItsRange)
     EXPECT_EQ(xm_sampling_check(&s, &err), XM_INVALID);
 }
 
-/* Texts with all of it, side by side with one scratch memory, and each alone. */
+/* Texts with all parameters, interleaved on one scratch memory, equal each text alone. */
 TEST_F(Parameters, ATextDependsOnNoOther)
 {
     for (const int mirostat : {0, 2}) {
@@ -452,7 +452,7 @@ TEST_F(Parameters, EveryAllocationMayFail)
     }
 }
 
-/* A new text begins as the first did, but for the random numbers. */
+/* A new text begins like the first, except for its random numbers. */
 TEST_F(Parameters, ATextBeginsAnew)
 {
     xm_sampling s = drawn();
@@ -460,12 +460,12 @@ TEST_F(Parameters, ATextBeginsAnew)
     s.mirostat_tau = 1.0f;
     s.mirostat_eta = 1.0f;
     const size_t n = 64;
-    floats logits(n, 0.0f); /* each tells 6 bits, above which most goes */
+    floats logits(n, 0.0f); /* each has 6 bits, and tokens above the limit go */
     Sampler sampler(s, n);
     for (int i = 0; i < 50; i++)
         sampler.next(logits);
     sampler.begin({});
-    logits[5] = 1.2f; /* likeliest, with 5 bits: as 2 tau is 2, it alone is left */
+    logits[5] = 1.2f; /* likeliest with 5 bits: since 2 tau is 2, only it remains */
     EXPECT_EQ(sampler.next(logits), 5);
 }
 

@@ -12,7 +12,8 @@
 namespace
 {
 
-/* By the definition of dry.h: of each earlier place, how far it matches the end. */
+/* DRY by the definition in dry.h: for each earlier position, how long the text before it matches
+ * the end of the text. */
 void
 penalise_dry(Row &r, const xm_sampling &s, const ids &text)
 {
@@ -24,7 +25,7 @@ penalise_dry(Row &r, const xm_sampling &s, const ids &text)
         s.dry_last_n ? std::min(text.size(), (size_t)s.dry_last_n) : text.size();
     const ids w(text.end() - (ptrdiff_t)seen, text.end());
     std::vector<int> longest(r.l.size(), 0);
-    for (size_t at = 1; at < w.size(); at++) { /* of the token behind the match */
+    for (size_t at = 1; at < w.size(); at++) { /* position of the token after the match */
         int n = 0;
         while ((size_t)n < at && w[at - 1 - (size_t)n] == w[w.size() - 1 - (size_t)n] &&
                !breakers.count(w[at - 1 - (size_t)n]))
@@ -82,7 +83,7 @@ TEST_F(Penalties, DryByItsDefinition)
     EXPECT_GT(changed, 1000);
 }
 
-/* A long repetition makes a token unlikely, not impossible: nothing else may be there. */
+/* A long repetition makes a token unlikely, not impossible, because it may be the only one. */
 TEST_F(Penalties, DryLeavesLogitsFinite)
 {
     xm_sampling s = drawn();
@@ -113,7 +114,7 @@ TEST_F(Penalties, LogitBias)
             continue;
         r.softmax(1.0);
         Sampler sampler(s, logits.size());
-        biases.assign(biases.size(), {0, 50.0f}); /* the sampler has copies */
+        biases.assign(biases.size(), {0, 50.0f}); /* the sampler has copied them */
         const int32_t want = expected(r, random_bits(s.seed, 0));
         const int32_t got = sampler.next(logits);
         if (want >= 0) {

@@ -47,7 +47,7 @@ class Matcher
         return take(out);
     }
 
-    /* Goes on in a copy. */
+    /* Continues with a copy. */
     void change()
     {
         struct xm_stop_strings *copy = xm_stop_strings_copy(m);
@@ -70,7 +70,7 @@ class Matcher
     }
 };
 
-/* By definition: at the first byte where a stop string ends, the longest that does. */
+/* By definition: at the first byte where a stop string ends, the longest that ends there. */
 result
 reference(const strings &stops, const std::string &text)
 {
@@ -85,7 +85,7 @@ reference(const strings &stops, const std::string &text)
     return {text, false};
 }
 
-/* All ways to cut the text in up to three parts, and byte by byte. */
+/* Tries all ways to cut the text into up to three parts, and byte by byte. */
 void
 check_every_split(const strings &stops, const std::string &text)
 {
@@ -112,11 +112,12 @@ check_every_split(const strings &stops, const std::string &text)
     check(bytes);
 }
 
-/* Of the token in which the stop string begins, which may have nothing else before it. */
+/* Spaces before the stop string are dropped if they belong to its first token and nothing else
+ * does. */
 TEST(StopStrings, DropsBlanksOfItsToken)
 {
     const struct {
-        strings stops, tokens, out; /* with what flush gives at the end */
+        strings stops, tokens, out; /* with the result of flush */
     } rows[] = {
         {{"Rome"}, {"is", " Rome", "."}, {"is", ""}},
         {{"Rome"}, {"is", " ", "Rome"}, {"is", " ", ""}},
@@ -146,8 +147,8 @@ TEST(StopStrings, DropsBlanksOfItsToken)
     }
 }
 
-/* By definition: what comes before a stop string that begins at `at`, without the blanks that its
- * first token begins with where there is nothing else before it. */
+/* By definition: the length of the text before a stop string at `at`, without the spaces that its
+ * first token begins with if nothing else is before it. */
 size_t
 end_before(const strings &tokens, const std::string &text, size_t at)
 {
@@ -157,8 +158,8 @@ end_before(const strings &tokens, const std::string &text, size_t at)
     return text.find_first_not_of(" \n", begin) < at ? at : begin;
 }
 
-/* What may come out of a text that goes on: no stop string is in it yet, and each beginning of one
- * at its end may become the first. */
+/* Returns how much of a text that may continue can be given out: it contains no stop string, and
+ * each prefix of one at its end is held back. */
 size_t
 certain_of(const strings &stops, const strings &tokens, const std::string &text)
 {
@@ -190,7 +191,7 @@ check_without_blanks(const strings &stops, const strings &tokens)
     EXPECT_EQ(out + m.flush(), text);
 }
 
-/* Of few letters, so that beginnings lie within each other and move from token to token. */
+/* Few letters, so that prefixes overlap and span tokens. */
 TEST(StopStrings, DropBlanksAsIsSaidWhateverTheTokensAre)
 {
     std::mt19937 random(7);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published-style tokenizer files against what the reference implementation made of 260
-// strings: ids, ids with special tokens, decoded text; and the streaming decoder.
+// Tokenizer files in published styles compared with the reference implementation on 260 strings:
+// ids, ids with special tokens, decoded text; and the streaming decoder.
 #include <cstring>
 
 #include "plugin/text/end_tokens.h"
@@ -141,7 +141,8 @@ TEST(Tokenizer, KnowsItsSpecialTokens)
     int32_t think = xm_tokenizer_id_of(t.t, "<think>");
     EXPECT_EQ(end, 1502);
     EXPECT_TRUE(xm_tokenizer_is_special(t.t, end));
-    EXPECT_FALSE(xm_tokenizer_is_special(t.t, think)); // added, yet not special
+    // an added token that is not special
+    EXPECT_FALSE(xm_tokenizer_is_special(t.t, think));
     EXPECT_FALSE(xm_tokenizer_is_special(t.t, 99999));
     EXPECT_EQ(xm_tokenizer_vocab_size(t.t), 1505u);
 }
@@ -155,7 +156,7 @@ TEST(Tokenizer, PaddingIdsDecodeToNothing)
 TEST(Tokenizer, UnfinishedCharacterIsReplacedAtTheFlush)
 {
     Tokenizer t = Tokenizer::file(XM_MODELS_DIR "/qwen3moe-tiny/tokenizer.json");
-    ids all = t.encode("\xf0\x9d\x94\x98"); // four bytes of one letter
+    ids all = t.encode("\xf0\x9d\x94\x98"); // one letter of four bytes
     ASSERT_GT(all.size(), 1u);
     all.pop_back();
     EXPECT_EQ(t.decode(all), "\xef\xbf\xbd");
@@ -190,7 +191,7 @@ TEST(ModelIds, OneEndOfTextOrSeveral)
     EXPECT_FALSE(xm_generation_config_is_eos(&m, 2));
 }
 
-/* The ends that a configuration names come first; added tokens that end a text follow. */
+/* End tokens named by the configuration come first, then added tokens that end a text. */
 TEST(ModelIds, EndsThatTheTokenizerKnows)
 {
     const struct {
@@ -199,7 +200,8 @@ TEST(ModelIds, EndsThatTheTokenizerKnows)
     } cases[] = {
         {"/qwen3moe-tiny", {1502, 1500}},
         {"/gemma4-moe-tiny", {1, 9}},
-        {"/gpt-oss-tiny", {1451, 1452, 1458}}, /* not <|end|>, which ends a message */
+        /* not <|end|>, which only ends a message */
+        {"/gpt-oss-tiny", {1451, 1452, 1458}},
     };
     for (const auto &c : cases) {
         struct xm_generation_config m;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are wrong, patterns that never end, and memory that runs out: always a
-// sentence, never a crash, a hang or a leak.
+// Invalid files, patterns that never end, and memory that runs out: always an error text, never a
+// crash, a hang or a leak.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +16,7 @@ struct bad_file {
     const char *name;
     std::string json;
     enum xm_status status;
-    const char *word; /* the sentence has to name it */
+    const char *word; /* a word that the error text must contain */
 };
 
 std::string
@@ -158,7 +158,7 @@ class BadTokenizerFile : public testing::TestWithParam<bad_file>
 {
 };
 
-/* Everything a small tokenizer can have, so that every allocation is met. */
+/* A file with all parts that a small tokenizer can have, so that every allocation is tested. */
 const std::string rich = tokenizer_json(
     R"("vocab":{"a":0,"b":1,"ab":2,"?":3,"<0xC3>":4,"<0xA9>":5,"▁":6},)"
     R"("merges":["a b"],"unk_token":"?","byte_fallback":true)",
@@ -188,7 +188,7 @@ round_trip(struct xm_error *err)
     if (status == XM_OK)
         status = xm_tokenizer_decode(t, list.ids, list.n, false, &out, err);
     if (status == XM_OK) {
-        /* Byte tokens overtake an unknown character, as in the reference. */
+        /* Byte tokens are emitted before a pending unknown character, as in the reference. */
         EXPECT_EQ(std::string(xm_strbuf_text(&out), out.n), "<s>ab é?<s>éN?a");
     }
     xm_strbuf_free(&out);
@@ -272,7 +272,7 @@ TEST(Memory, EveryAllocationMayFail)
         enum xm_status status = round_trip(&err);
         seen = xm_fail_allocation_seen();
         xm_fail_allocation(0);
-        /* The just-in-time compiler can be done without: OK is right there. */
+        /* The just-in-time compiler is optional: without it reading succeeds. */
         ASSERT_TRUE(status == XM_NO_MEMORY || status == XM_OK) << n << ": " << err.text;
         failures += status == XM_NO_MEMORY;
     }

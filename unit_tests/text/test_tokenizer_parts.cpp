@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each component of a tokenizer file on small vocabularies, against what the reference
-// does by its definition.
+// Each component of a tokenizer file on small vocabularies, compared with the reference's
+// definition.
 #include <cstring>
 
 #include "plugin/text/regex.h"
@@ -13,9 +13,8 @@ namespace
 
 using texts = std::vector<std::string>;
 
-/* Every printable ASCII character, a few others and <0xHH>; no merges: tokens are the
- * characters of the pieces, so a suffix that only whole words carry shows where they end.
- */
+/* A model of every printable ASCII character, some others and <0xHH>, without merges: tokens are
+ * the characters of the pieces, so that a suffix of whole words shows where words end. */
 std::string
 character_model()
 {
@@ -31,7 +30,7 @@ character_model()
     return "\"end_of_word_suffix\":\"|\",\"merges\":[],\"vocab\":{" + vocab + "}";
 }
 
-/* The pieces that a pre-tokenizer makes of a text. */
+/* Returns the pieces that a pre-tokenizer makes of a text. */
 texts
 cut(const std::string &pre_tokenizer, const std::string &text)
 {
@@ -246,7 +245,8 @@ TEST(Bpe, BytesStandInForUnknownCharacters)
     EXPECT_EQ(t.encode("aß"), ids({0, 3})); // one of its bytes has no token
     EXPECT_EQ(t.decode({0, 1, 2, 0}), "aéa");
     EXPECT_EQ(t.decode({1, 0, 2}), std::string(fffd) + "a" + fffd);
-    EXPECT_EQ(t.decode({1, 2, 2}), std::string(fffd) + fffd + fffd); // the run is bad
+    // the whole run of byte tokens is invalid
+    EXPECT_EQ(t.decode({1, 2, 2}), std::string(fffd) + fffd + fffd);
 }
 
 TEST(Bpe, PrefixAndSuffixMarkPlacesInTheWord)
@@ -315,7 +315,8 @@ TEST(UnicodeForm, ComposesAndDecomposes)
     EXPECT_EQ(normalize(XM_NFD, "é"), "e\u0301");
     EXPECT_EQ(normalize(XM_NFKC, "ﬁ²"), "fi2");
     EXPECT_EQ(normalize(XM_NFKD, "한"), "\u1112\u1161\u11ab");
-    EXPECT_EQ(normalize(XM_NFC, "q\u0307\u0323"), "q\u0323\u0307"); // marks in order
+    // combining marks are sorted
+    EXPECT_EQ(normalize(XM_NFC, "q\u0307\u0323"), "q\u0323\u0307");
     EXPECT_EQ(normalize(XM_NFC, std::string("a\0b", 3)), std::string("a\0b", 3));
 }
 
@@ -386,7 +387,8 @@ TEST(Regex, RubysSpellings)
     EXPECT_EQ(match("\\h+", "xAf9g"), texts({"Af9"}));
     EXPECT_EQ(match("\\u00e9", "aé"), texts({"é"}));
     EXPECT_EQ(match("a{,2}b", "aaab"), texts({"aab"}));
-    EXPECT_EQ(match("a$", "a\nba"), texts({"a", "a"})); // the end of any line
+    // $ matches at the end of any line
+    EXPECT_EQ(match("a$", "a\nba"), texts({"a", "a"}));
     EXPECT_EQ(match("[]a]+", "a]b"), texts({"a]"}));
 }
 
@@ -395,7 +397,7 @@ TEST(Regex, CaseIsFoldedAsInTheReference)
     EXPECT_EQ(match("(?i:'s)", "'S's'\u017f"), texts({"'S", "'s", "'\u017f"}));
 }
 
-/* Which characters the PyPI package tokenizers 0.23.3 finds with each pattern. */
+/* The characters that the PyPI package tokenizers 0.23.3 finds with each pattern. */
 TEST(Regex, ClassesAreSetsOfSets)
 {
     const std::string text = "abcdefxyzABZ0189_-&[]^ \n.é中";

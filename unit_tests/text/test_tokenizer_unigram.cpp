@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unigram models and the normalization that SentencePiece files bring along.
+// Unigram models, and the normalization that SentencePiece files contain.
 #include <cstring>
 
 #include "runtime/util/memory.h"
@@ -46,7 +46,8 @@ units_of(const std::vector<uint32_t> &units)
     return bytes;
 }
 
-/* "x" becomes `to`: unit 0 leads to unit 'x', whose leaf is its neighbour. */
+/* Returns a charsmap in which "x" becomes `to`: unit 0 leads to unit 'x', whose leaf is the unit
+ * next to it. */
 std::string
 charsmap_of_x(const std::string &to, uint32_t start = 0)
 {
@@ -69,12 +70,12 @@ TEST(Unigram, TakesTheCutWithTheLargestSum)
 {
     Tokenizer t(unigram_json(pieces));
     ASSERT_EQ(t.status, XM_OK) << t.err.text;
-    EXPECT_EQ(t.encode("ab"), ids({1, 2})); // -3 against -3.5
+    EXPECT_EQ(t.encode("ab"), ids({1, 2})); // score -3 against -3.5
     EXPECT_EQ(t.encode("aabcé"), ids({1, 4, 5}));
     EXPECT_EQ(t.encode(""), ids());
 }
 
-/* Of equal pieces the last one counts, its score too. */
+/* Of equal pieces the last one counts, with its score. */
 TEST(Unigram, PiecesMayBeEqual)
 {
     Tokenizer t(unigram_json(R"("unk_id":0,"vocab":[["?",0],["a",-1],["b",-2],)"
@@ -132,7 +133,7 @@ TEST(Charsmap, ReplacesWhatItHolds)
     Tokenizer t(unigram_json(pieces, precompiled(charsmap_of_x("abc"))));
     ASSERT_EQ(t.status, XM_OK) << t.err.text;
     EXPECT_EQ(t.encode("axb"), ids({1, 4, 2}));
-    EXPECT_EQ(t.encode("x\u0301"), ids({4})); // the cluster is looked up as a whole
+    EXPECT_EQ(t.encode("x\u0301"), ids({4})); // the whole grapheme cluster is looked up
 }
 
 TEST(Charsmap, AnEmptyOneChangesNothing)

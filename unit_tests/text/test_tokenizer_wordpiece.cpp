@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WordPiece models of tokenizer.json: what the PyPI package tokenizers makes of texts with two
-// files (gguf/make_gguf_text.py), and the members of the components one by one.
+// WordPiece models of tokenizer.json: compared with the PyPI package tokenizers on two files
+// (gguf/make_gguf_text.py), and the members of the components one by one.
 #include "runtime/util/json.h"
 #include "unit_tests/text/golden.h"
 
@@ -108,7 +108,7 @@ TEST(WordPiece, AWordLongerThanWeCutIsRefusedWhenLoading)
 TEST(BertNormalizer, MembersSayWhatIsDone)
 {
     EXPECT_EQ(Tokenizer(bert_json("")).encode("UN\u0007aff\u4e00e\u0301\u00c9"),
-              ids({1, 2, 5, 0})); /* of "ee" no second part */
+              ids({1, 2, 5, 0})); /* no piece for the rest of "ee" */
     EXPECT_EQ(Tokenizer(bert_json("")).encode("\u00c9 \u00e9 e"), ids({11, 11, 11}));
     const std::string cased = R"("lowercase":false)";
     EXPECT_EQ(Tokenizer(bert_json(cased)).encode("U \u00c9 un"), ids({4, 10, 1}))
@@ -126,7 +126,7 @@ TEST(BertNormalizer, MembersSayWhatIsDone)
               ids({0}));
 }
 
-/* The reference's third-last block of Chinese characters begins 256 late. */
+/* In the reference the third-last block of Chinese characters begins 256 characters too late. */
 TEST(BertNormalizer, LeavesTheCharactersThatTheReferenceLeaves)
 {
     Tokenizer t(bert_json(""));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of tools in each form: what is one, and what is none.
+ * Tool calls in each syntax: which texts are calls and which are not.
  */
 #include "plugin/text/tool_calls.h"
 
@@ -15,7 +15,7 @@
 namespace
 {
 
-/* "name arguments" of the call; "": it is none. */
+/* Returns a call as "name arguments"; "" if the text is not a call. */
 std::string
 parse(xm_call_form form, const std::string &text, const std::string &name = "")
 {
@@ -145,7 +145,8 @@ TEST(ToolCalls, Braces)
         EXPECT_EQ(braces(none), "") << none;
 }
 
-/* "name arguments" of what has come of a call; "": no name has; "none": no call begins so. */
+/* Returns an incomplete call as "name arguments"; "": the name is incomplete; "none": no call can
+ * begin so. */
 std::string
 parse_cut(xm_call_form form, const std::string &text, const xm_tools *tools = nullptr)
 {
@@ -183,7 +184,8 @@ struct StringTool {
     StringTool(const StringTool &) = delete;
 };
 
-/* Wherever the text ends, its arguments are the beginning of those of the whole call, and grow. */
+/* Wherever the text is cut, its arguments are a prefix of those of the whole call, and grow with
+ * the text. */
 TEST(ToolCalls, ACutCallHasWhatHasComeOfIt)
 {
     const StringTool f;
@@ -211,7 +213,7 @@ TEST(ToolCalls, ACutCallHasWhatHasComeOfIt)
         std::string before;
         for (size_t n = 0; n < row.text.size(); n++) {
             if (row.form == XM_CALL_BRACES && n > 0 && strchr("<|\"", row.text[n - 1]))
-                continue; /* a mark comes whole */
+                continue; /* marker tokens are never split */
             const std::string cut = parse_cut(row.form, row.text.substr(0, n), &f.tools);
             EXPECT_EQ(whole.compare(0, cut.size(), cut), 0)
                 << row.text.substr(0, n) << ": " << cut << " of " << whole;
@@ -313,7 +315,7 @@ TEST(ToolCalls, DepthAndLengthAreBounded)
     xm_tool_calls_free(&calls);
 }
 
-/* Changed, cut and mixed calls: a call is whole JSON, and nothing else happens. */
+/* Changed, cut and mixed calls: a call always has valid JSON arguments. */
 TEST(ToolCalls, HostileCallsAreNone)
 {
     const std::string seeds[] = {

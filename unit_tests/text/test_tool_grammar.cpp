@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Grammars of answers that call tools: which calls they admit, and that each text that is drawn by
- * one is parsed into calls whose arguments match their schemas.
+ * Grammars of answers that call tools: which calls they admit; and texts drawn from a grammar are
+ * parsed into calls whose arguments match their schemas.
  */
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 namespace
 {
 
-/* A way of writing calls: the marks of the tokenizer, and what the template has. */
+/* A syntax for calls: the tokenizer's marker tokens, and what the template contains. */
 struct Way {
     std::string tmpl;
     std::vector<std::string> marks;
@@ -46,7 +46,7 @@ escaped(const std::string &text)
     return out;
 }
 
-/* Each character of ASCII that can be printed is a token, and so is a line feed. */
+/* A tokenizer of all printable ASCII characters and the line feed. */
 std::string
 tokenizer_of(const Way &way)
 {
@@ -62,7 +62,7 @@ tokenizer_of(const Way &way)
 }
 
 struct Declared {
-    std::string name, schema; /* "": none */
+    std::string name, schema; /* "": no schema */
     bool strict = false;
 };
 
@@ -94,7 +94,7 @@ class Calling
     }
     Calling(const Calling &) = delete;
 
-    /* Whether the grammar admits the text, whose marks are tokens. */
+    /* Returns whether the grammar admits the text; markers in it are tokens. */
     bool admits(const std::string &text)
     {
         EXPECT_EQ(status, XM_OK) << err.text;
@@ -119,7 +119,7 @@ class Calling
         return good;
     }
 
-    /* A text that is drawn by the grammar; structure is preferred, so that it ends. */
+    /* Draws a random text of the grammar; it prefers structural characters, so that it ends. */
     Ids draw(std::mt19937 &random)
     {
         Ids ids;
@@ -171,7 +171,7 @@ class Calling
         return text;
     }
 
-    /* The calls of the answer: "name arguments", each. */
+    /* Returns the calls of an answer, each as "name arguments". */
     std::vector<std::string> calls_of(const Ids &ids)
     {
         xm_answer a;
@@ -211,7 +211,7 @@ class Calling
     {
         return id >= 200 ? '?' : id ? (char)(id - 1 + ' ') : '\n';
     }
-    /* The letter that goes on with the end of a parameter. */
+    /* Returns the next letter of the string that ends a parameter. */
     static char closing(const std::string &text)
     {
         const std::string end = "\n</parameter>";
@@ -282,7 +282,7 @@ TEST(ToolGrammar, TextMayStandBeforeOrInPlaceOfCallsThatAreNotForced)
     EXPECT_FALSE(one.admits(call + "\n" + call));
 }
 
-/* Where calls are free, only those of strict tools match schemas. */
+/* If calls are optional, only calls of strict tools must match their schemas. */
 TEST(ToolGrammar, StrictToolsKeepTheirSchemas)
 {
     Declared strict = weather;
@@ -327,7 +327,7 @@ TEST(ToolGrammar, ParametersAreOfTheCoder)
     EXPECT_FALSE(c.admits(begin + city("a") + "<parameter=x>\n1\n</parameter>\n" + end));
 }
 
-/* Of several types, one of which is a string, a value stands as it is. */
+/* A value that may be a string or another type is written without quotes. */
 TEST(ToolGrammar, ParametersOfSeveralTypesStandAsTheyAre)
 {
     Calling c(coder,
@@ -395,7 +395,7 @@ TEST(ToolGrammar, BracesHaveQuotesOfTheirOwn)
         EXPECT_FALSE(c.admits(call(arguments))) << arguments;
 }
 
-/* ---- what is drawn -------------------------------------------------------------------------- */
+/* ---- drawn texts ---------------------------------------------------------------------------- */
 
 TEST(ToolGrammar, TextsThatAreDrawnAreCallsThatMatch)
 {
@@ -433,7 +433,7 @@ TEST(ToolGrammar, TextsThatAreDrawnAreCallsThatMatch)
     }
 }
 
-/* Values of the coder's form have no types of their own: the schema says what they are. */
+/* Parameters in Qwen3-Coder's syntax have no types in the text: the schema determines them. */
 TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
 {
     const Declared f = {
@@ -468,8 +468,8 @@ TEST(ToolGrammar, TheSchemaSaysTheTypesOfParameters)
     EXPECT_EQ(parse("not_there", "7"), R"({"not_there":"7"})");
 }
 
-/* A schema that refers to itself in several ways has more ways with each level: finding the types
- * of its instances ends after some steps, and all types are possible then. */
+/* A schema with many references to itself has more paths at each level. The search for the types
+ * of its instances stops after some steps, and then assumes all types. */
 TEST(ToolGrammar, TypesAreLookedForInABoundedNumberOfSteps)
 {
     const std::string loop =
@@ -538,7 +538,7 @@ TEST(ToolGrammar, RefusalsNameToolAndKeyword)
               std::string::npos);
 }
 
-/* In both forms whose strings stand as they are. */
+/* In both syntaxes that write strings without quotes. */
 TEST(ToolGrammar, StringsHaveTheirPatterns)
 {
     const struct {
@@ -577,7 +577,8 @@ TEST(ToolGrammar, StringsHaveTheirPatterns)
         }
 }
 
-/* Together, when the automaton is made: its limit is met before that of the trees. */
+/* The size of all tools together is checked when the automaton is made; its limit is reached
+ * before that of the trees. */
 TEST(ToolGrammar, NamesTheToolThatIsTooLarge)
 {
     std::string list = "0";
@@ -598,8 +599,8 @@ struct Keyword {
     const char *schema, *path;
 };
 
-/* Of an argument that may be a string, and is looked at by the coder's form too; none is passed
- * over in silence. */
+/* Keywords for an argument that may be a string, which Qwen3-Coder's syntax checks, too: none may
+ * be ignored silently. */
 const Keyword keywords[] = {
     {R"({"not":{}})", "not"},
     {R"({"type":"string","if":{},"else":{}})", "if"},
@@ -648,7 +649,7 @@ TEST(ToolGrammar, KeywordsWithoutAGrammarAreRefusedByName)
         }
 }
 
-/* Values that are no strings are JSON in the coder's form, with all that is there for JSON. */
+/* Values that are not strings are JSON in Qwen3-Coder's syntax, with all keywords. */
 TEST(ToolGrammar, ParametersThatAreNoStringsHaveAllKeywordsOfJson)
 {
     Calling c(coder, {{"f", R"({"properties":{"n":{"type":"integer","enum":[1,2,"3"]},
@@ -668,8 +669,8 @@ TEST(ToolGrammar, ParametersThatAreNoStringsHaveAllKeywordsOfJson)
     EXPECT_FALSE(admits("o", R"({"o":{"o":1}})"));
 }
 
-/* Properties that are declared are all there are, in each form and in objects within objects,
- * unless the schema has additionalProperties. Their names are no declared ones. */
+/* Only declared properties are allowed, in each syntax and in nested objects, unless the schema
+ * has additionalProperties; their names must differ from declared ones. */
 TEST(ToolGrammar, AdditionalPropertiesAreWrittenWhereTheSchemaHasThem)
 {
     struct Case {
@@ -735,7 +736,7 @@ TEST(ToolGrammar, AdditionalPropertiesAreWrittenWhereTheSchemaHasThem)
     }
 }
 
-/* Also where the schema would take others. */
+/* Arguments are an object even if the schema allows other values. */
 TEST(ToolGrammar, ArgumentsAreAnObject)
 {
     for (const char *schema :

@@ -16,7 +16,7 @@
 
 using ids = std::vector<int32_t>;
 
-/* A tokenizer that a test owns. */
+/* A tokenizer that the test owns; after a failure `err` says why there is none. */
 class Tokenizer
 {
   public:
@@ -30,7 +30,7 @@ class Tokenizer
         result.status = xm_tokenizer_load(path.c_str(), &result.t, &result.err);
         return result;
     }
-    /* One that has been read already, or not: the test's from here on. */
+    /* Takes over a tokenizer that was read, or NULL and the error. */
     Tokenizer(xm_tokenizer *read, const xm_error &why)
         : t(read), err(why), status(why.status)
     {
@@ -62,7 +62,7 @@ class Tokenizer
         xm_strbuf_free(&out);
         return result;
     }
-    /* The texts of the tokens, as the file spells them. */
+    /* Returns the texts of the tokens as the tokenizer's file spells them. */
     std::vector<std::string> pieces(const std::string &text)
     {
         std::vector<std::string> result;
@@ -82,8 +82,8 @@ class Tokenizer
     Tokenizer() = default;
 };
 
-/* A tokenizer.json with these components; "" leaves one out. `model` is the inside of the
- * model object behind its type. */
+/* Returns a tokenizer.json. `model`: the members of the model object after its type; `rest`:
+ * further members of the file; "" leaves either out. */
 inline std::string
 tokenizer_json(const std::string &model, const std::string &rest = "")
 {
@@ -91,7 +91,7 @@ tokenizer_json(const std::string &model, const std::string &rest = "")
            "}";
 }
 
-/* a b c ab abc and a space; ids in this order. */
+/* The tokens a, b, c, ab, abc and a space, with ids in this order. */
 inline const char *const small_model =
     R"("vocab":{"a":0,"b":1,"c":2,"ab":3,"abc":4," ":5},"merges":["a b","ab c"])";
 

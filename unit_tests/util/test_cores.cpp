@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread on the cores that it is bound to, and again on those of before.
+ * Binding a thread to cores, and restoring its earlier cores.
  */
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ first_allowed()
     return i;
 }
 
-/* Another thread's cores do not change. */
+/* The cores of other threads do not change. */
 TEST(Cores, AreThoseOfTheThreadUntilItLeaves)
 {
     const cpu_set_t before = allowed();

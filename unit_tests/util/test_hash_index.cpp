@@ -31,7 +31,7 @@ struct hash_function {
 
 enum { N_KEYS = 300 };
 
-/* Of N_KEYS keys; no two of their hashes agree in 32 bits unless they are equal. */
+/* Hash functions of N_KEYS keys; different hashes also differ in 32 bits. */
 const hash_function functions[] = {
     {"spread", [](uint32_t key) { return xm_hash_number(key); }},
     {"in order", [](uint32_t key) { return (uint64_t)key; }},
@@ -55,7 +55,7 @@ TEST_P(HashFunction, FindsWhatAMultimapFinds)
         hashes.insert(GetParam().of(key));
     std::mt19937 &random = sample::random();
     for (int i = 0; i < 6000; i++) {
-        /* It fills and empties by turns. Item key + N_KEYS is the same item, moved. */
+        /* The index fills and empties in turn. Item key + N_KEYS is the same item after a move. */
         const uint32_t key = random() % N_KEYS;
         const bool grows = i / 1000 % 2 == 0 ? random() % 4 != 0 : random() % 4 == 0;
         const uint64_t hash = GetParam().of(key);

@@ -64,7 +64,8 @@ TEST(Element, EveryHalfSurvivesTheRoundTrip)
 
 TEST(Element, HalfRoundsToNearestEven)
 {
-    EXPECT_EQ(xm_float_to_half(1.0f + 0x1p-11f), 0x3c00); // tie: even mantissa below
+    // a tie: the even mantissa is below
+    EXPECT_EQ(xm_float_to_half(1.0f + 0x1p-11f), 0x3c00);
     EXPECT_EQ(xm_float_to_half(1.0f + 3 * 0x1p-11f), 0x3c02);
     EXPECT_EQ(xm_float_to_half(65519.0f), 0x7bff);
     EXPECT_EQ(xm_float_to_half(65520.0f), 0x7c00);
@@ -82,8 +83,8 @@ TEST(Element, FourBitsAreLowNibbleFirst)
     EXPECT_EQ(xm_load_int(XM_I4, packed, 2), 7);
 }
 
-/* Every code by the definition: a sign, exponent bits less their bias, and a mantissa with its
- * leading 1, which is 0 where the exponent bits are. */
+/* Every code by definition: a sign, an exponent with bias, and a mantissa with a leading 1, which
+ * is 0 if the exponent bits are 0. */
 TEST(Element, SmallFloatsAreWhatTheirFieldsSay)
 {
     struct {
@@ -111,7 +112,7 @@ TEST(Element, SmallFloatsAreWhatTheirFieldsSay)
     }
 }
 
-/* From ml_dtypes and OpenVINO. */
+/* Values from ml_dtypes and OpenVINO. */
 TEST(Element, SmallFloatsAreThoseOfOtherPrograms)
 {
     struct {
@@ -241,7 +242,7 @@ TEST(Strbuf, FailureIsSticky)
     EXPECT_EQ(xm_strbuf_take(&b), nullptr);
 }
 
-/* Forgotten pages come back from the file; other memory is left alone. */
+/* Forgotten pages are read from the file again; other memory is not touched. */
 TEST(MappedFile, ForgetsOnlyItsOwnPages)
 {
     const size_t size = 5 * 4096 + 100;
@@ -254,7 +255,7 @@ TEST(MappedFile, ForgetsOnlyItsOwnPages)
     xm_mapped_file_forget(&f, f.bytes + 10, size - 20);
     xm_mapped_file_forget(&f, f.bytes + 10, 1);
     xm_mapped_file_forget(&f, other.data(), other.size());
-    xm_mapped_file_forget(&f, f.bytes + 10, size); /* past its end */
+    xm_mapped_file_forget(&f, f.bytes + 10, size); /* beyond its end */
     xm_mapped_file_forget(&f, nullptr, 0);
     EXPECT_EQ(std::string((const char *)f.bytes, size), text);
     EXPECT_EQ(other, std::vector<uint8_t>(size, 7));
@@ -262,7 +263,7 @@ TEST(MappedFile, ForgetsOnlyItsOwnPages)
     remove(path.c_str());
 }
 
-/* A file of the test's own, mapped. */
+/* A file made by the test and mapped. */
 class Mapped : public testing::Test
 {
   protected:
@@ -303,7 +304,8 @@ TEST_F(Mapped, IsFoundByTheAddressesOfItsBytes)
     EXPECT_FALSE(xm_mapped_file_find(bytes, &found, &n));
 }
 
-/* Those that do not fit into the table work as always, and rows become free again. */
+/* Files beyond the size of the table of watched files work, but are not watched; entries become
+ * free again. */
 TEST_F(Mapped, ManyFilesMayBeMapped)
 {
     const char *found = nullptr;
@@ -316,7 +318,7 @@ TEST_F(Mapped, ManyFilesMayBeMapped)
             EXPECT_EQ(f.bytes[size - 1], 'a');
             known += xm_mapped_file_find(f.bytes, &found, &n);
         }
-        EXPECT_EQ(known, 63); /* and the test's own */
+        EXPECT_EQ(known, 63); /* and the fixture's file */
         for (xm_mapped_file &f : files)
             xm_mapped_file_close(&f);
     }
@@ -346,7 +348,7 @@ say_and_leave(const char *path, uint64_t n)
     _exit(3);
 }
 
-/* From here on in a process of its own, whose SIGBUS no sanitizer handles. */
+/* Runs in a child process from here on, where no sanitizer handles SIGBUS. */
 void
 watch(xm_lost_file_fn lost)
 {
@@ -374,7 +376,8 @@ TEST_F(Mapped, ThatIsTruncatedIsSaid)
         "lost .*xemoe_mapped_" + std::to_string(getpid()) + " " + std::to_string(size));
 }
 
-/* A driver's handler, as LLVM's is, would leave the second of two threads without one. */
+/* Installs a handler for one signal only, as LLVM does: of two threads the second would have
+ * none. */
 void
 install_for_one_signal()
 {
@@ -405,14 +408,14 @@ TEST_F(Mapped, TheWatchOutlivesWhatADriverInstalls)
     EXPECT_EXIT(
         {
             watch(say_and_leave);
-            install_for_one_signal(); /* the program itself: this one stays */
+            install_for_one_signal(); /* installed by the program itself, so it stays */
             xm_mapped_file_keep_watch(xm_mapped_file_is_watched());
             lose_file();
         },
         testing::KilledBySignal(SIGBUS), "^$");
 }
 
-/* What has nothing to do with it is what it was before; so is a handler that returns. */
+/* Bus errors elsewhere are handled as before, also by a handler that returns. */
 TEST_F(Mapped, OtherBusErrorsAreLeftAlone)
 {
     const auto is_bus_error = testing::KilledBySignal(SIGBUS);
@@ -474,7 +477,7 @@ TEST(Number, WholeOnesAreDigitsThatFit)
         EXPECT_FALSE(xm_parse_whole(wrong, &n)) << wrong;
 }
 
-/* A program around the library may have set the locale of its user. */
+/* A program that uses the library may have set its user's locale. */
 TEST(Number, HasAPointInEveryLocale)
 {
     const CommaLocale locale;
@@ -593,7 +596,7 @@ TEST_F(NewFile, MayHaveALongName)
     EXPECT_EQ(n_files(), 2u);
 }
 
-/* Nobody forbids root anything: what a folder refuses is tried as another user. */
+/* As another user, because root may write everywhere. */
 TEST_F(NewFile, IsWrittenAsItIsInAFolderThatTakesNoNewOnes)
 {
     ASSERT_EQ(chmod(path.c_str(), 0666), 0);
@@ -616,8 +619,7 @@ TEST_F(NewFile, IsWrittenAsItIsInAFolderThatTakesNoNewOnes)
     EXPECT_EQ(n_files(), 1u);
 }
 
-/* Also behind a link to the file; files of other names, and of writers that are gone, do not
- * count. */
+/* Also through a link to the file. Other names, and files of writers that ended, do not count. */
 TEST_F(NewFile, TellsWhetherSomebodyWritesIt)
 {
     const std::string link = path + ".link", other = path + "2";
@@ -654,7 +656,8 @@ TEST_F(NewFile, ThatFailsLeavesTheOldOneAndNothingElse)
     EXPECT_EQ(content(path), "old");
 }
 
-/* A program's own input, by whatever name, also when it is closed. (In a child.) */
+/* The program's own input is not overwritten, whatever name it has, even after it was closed.
+ * Runs in a child process. */
 TEST_F(NewFile, IsNotPutOverWhatWasReadWhereInputsAreSpared)
 {
     const std::string input = root / "input", link = root / "link";
@@ -680,7 +683,8 @@ TEST_F(NewFile, IsNotPutOverWhatWasReadWhereInputsAreSpared)
     EXPECT_EQ(content(path), "new text");
 }
 
-/* Of processes that have ended, and hold no lock; other names are none of its own. */
+/* Removes temporary files of processes that ended, which hold no lock; files with other names
+ * stay. */
 TEST_F(NewFile, RemovesWhatKilledProcessesHaveLeft)
 {
     const pid_t child = fork();
@@ -704,7 +708,7 @@ TEST_F(NewFile, RemovesWhatKilledProcessesHaveLeft)
     close(fd);
 }
 
-/* Others see by the lock that it is being written; nobody does when it is done. */
+/* A lock tells others that the file is being written; it is released at the end. */
 TEST_F(NewFile, IsLockedUntilTheEnd)
 {
     xm_new_file f;
@@ -728,7 +732,7 @@ TEST_F(NewFile, SaysWhereItCannotBe)
     EXPECT_EQ(n_files(), 1u);
 }
 
-/* Devices, and what is open: /dev/stdout may well lead to a file. */
+/* Devices and open files are written in place, because /dev/stdout may be a file. */
 TEST_F(NewFile, IsWrittenAsItIsWhereItHasNoPlace)
 {
     const int fd = open(path.c_str(), O_WRONLY);

@@ -46,7 +46,7 @@ TEST(Workers, DoEachItemOnce)
     xm_workers_free(w);
 }
 
-/* Two items that wait for each other are done only by two threads. */
+/* Two items that wait for each other can end only in two threads. */
 TEST(Workers, WorkSideBySide)
 {
     xm_workers *w = xm_workers_create(2);

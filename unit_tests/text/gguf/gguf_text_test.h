@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of plugin/text/gguf share: files of real models, which are the headers in
- * unit_tests/readers/gguf with nothing but zeros behind, and small ones made of keys.
+ * What the tests of plugin/text/gguf share: GGUF files of real models, which are the headers in
+ * unit_tests/readers/gguf followed by zeros, and small files made of keys.
  */
 #ifndef XM_UNIT_TESTS_TEXT_GGUF_GGUF_TEXT_TEST_H
 #define XM_UNIT_TESTS_TEXT_GGUF_GGUF_TEXT_TEST_H
@@ -28,7 +28,7 @@ inline const model models[] = {
     {"gemma4-e-tiny", "gemma4-e-tiny-Q4_0"},
 };
 
-/* As long as all tensors need. */
+/* Returns the header and enough zeros for the data of all tensors. */
 inline std::string
 model_file(const model &m)
 {
@@ -60,7 +60,8 @@ numbers(uint32_t type, const std::vector<T> &all)
     return list(type, all.size(), values);
 }
 
-/* A file of keys alone; setting one anew replaces it, "" takes it away. */
+/* A GGUF file without tensors. Setting a key again replaces its value; an empty value removes it.
+ */
 class keys
 {
   public:

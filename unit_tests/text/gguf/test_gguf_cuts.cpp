@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How texts are cut, by the names that files have for it: what the PyPI package tokenizers makes of
-// the patterns of published tokenizer.json files (make_gguf_text.py), and what comes with a name.
+// How texts are cut into pieces, by the names in GGUF files: compared with the PyPI package
+// tokenizers on the patterns of published tokenizer.json files (make_gguf_text.py); and other
+// effects of a name.
 #include <map>
 #include <set>
 
@@ -83,7 +84,7 @@ check_cuts(const char *name, yyjson_val *texts, yyjson_val *expected)
     xm_pre_tokenizer_free(&pre);
 }
 
-/* Words of the letters a and b, with the token "ab" and no merge that makes it. */
+/* A vocabulary of the letters a and b, with a token "ab" that no merge makes. */
 gguf::keys
 words(const std::string &pre)
 {
@@ -110,7 +111,7 @@ TEST_F(GgufCuts, AreThoseOfTheReference)
     EXPECT_EQ(n, 35u);
 }
 
-/* Emoji, Chinese, digits of many scripts, white space and combining marks at random. */
+/* Random emoji, Chinese, digits of many scripts, white space and combining marks. */
 TEST(GgufOddCuts, AreThoseOfTheReference)
 {
     yyjson_doc *doc = nullptr;
@@ -126,7 +127,7 @@ TEST(GgufOddCuts, AreThoseOfTheReference)
     yyjson_doc_free(doc);
 }
 
-/* A row more has to be in make_gguf_text.py as well. */
+/* A row that is added here must also be added in make_gguf_text.py. */
 TEST_F(GgufCuts, TheReferenceHasARowForEachOfOurs)
 {
     xm_error err = {};
@@ -167,7 +168,7 @@ TEST(GgufNames, SayWhetherBosStandsBeforeATextUnlessAKeyDoes)
     EXPECT_EQ(gguf::tokenizer_of(k).encode("a", true), ids({4, 0}));
 }
 
-/* Of a file older than the key. */
+/* A file older than the key has the default. */
 TEST(GgufNames, AreDefaultWhereThereIsNone)
 {
     const std::string text = "a b1234 ab";
@@ -194,7 +195,7 @@ TEST(GgufNames, WhiteSpaceMayBeNoPartOfWords)
     EXPECT_EQ(gguf::tokenizer_of(k).decode({0, 1}), "a b");
 }
 
-/* Of this kind bos is not a matter of the key, and lines that are empty are one word. */
+/* For Gemma 4 the BOS token does not depend on its key, and a run of empty lines is one word. */
 TEST(GgufNames, OfGemma4IsTheKindItself)
 {
     gguf::keys k = words("qwen2").set("tokenizer.ggml.model", "gemma4");
@@ -206,7 +207,7 @@ TEST(GgufNames, OfGemma4IsTheKindItself)
     EXPECT_EQ(gguf::tokenizer_of(k).encode("\n\n", true), ids({4, 7}));
 }
 
-/* Each id has its text; texts become the first. */
+/* Each id has its text; encoding gives the first id with a text. */
 TEST(GgufNames, TokensMayHaveEqualTexts)
 {
     gguf::keys k = words("llama-bpe");
@@ -222,7 +223,7 @@ TEST(GgufNames, TokensMayHaveEqualTexts)
     EXPECT_TRUE(xm_tokenizer_is_special(t.t, 6));
 }
 
-/* The table of texts grows several times. */
+/* So many texts that the hash table grows several times. */
 TEST(GgufNames, OfManyEqualTextsTheFirstIsFound)
 {
     std::vector<std::string> tokens = {"a", "b", "ab", "\u0120", "<s>"};

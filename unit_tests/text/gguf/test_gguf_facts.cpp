@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the keys of a file say besides its tokenizer: dimensions, sampling, which of several chat
-// templates there are.
+// Facts from the keys of a file besides its tokenizer: dimensions, sampling, and the choice among
+// several chat templates.
 #include <cstring>
 
 #include "unit_tests/text/chat_test.h"
@@ -103,7 +103,8 @@ TEST(GgufFacts, WhatIsNoPositiveWholeNumberIsNotSaid)
     EXPECT_EQ(facts_of(k).kv_heads, 4u) << "of a list the largest";
 }
 
-/* A file may keep them as one long head, as which nobody multiplies them. */
+/* A file may list latent attention as one long head; the facts give the heads that are
+ * multiplied. */
 TEST(GgufFacts, HeadsOfALatentAreThoseThatAreMultiplied)
 {
     gguf::keys k;
@@ -130,7 +131,7 @@ TEST(GgufGeneration, EndsAreThoseOfThreeKeysEachOnce)
     EXPECT_EQ(ids(c.eos, c.eos + c.n_eos), ids({1, 2, 0}));
 }
 
-/* Then ids have no list that they could be beyond. */
+/* Without a tokenizer, ids cannot be checked against a list. */
 TEST(GgufGeneration, AFileWithoutATokenizerHasEnds)
 {
     gguf::keys k;
@@ -198,7 +199,7 @@ TEST(GgufGeneration, EveryKeyOfTheTableIsRead)
         n++;
     }
     EXPECT_GT(n, 9);
-    gguf::keys first; /* of mirostat, which nobody has here */
+    gguf::keys first; /* mirostat 1, which is not implemented */
     first.set("general.sampling.mirostat", gguf::I32, gguf::bytes_of<int32_t>(1));
     EXPECT_EQ(generation_of(first).sampling.mirostat, 0);
 }

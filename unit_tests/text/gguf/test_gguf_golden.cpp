@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text side of real models' files against what reference implementations make of the same
-// models: ids and texts of 260 strings, five conversations, ids that end a text, dimensions.
+// Tokenizers and templates from real GGUF files compared with reference implementations: ids and
+// texts of 260 strings, five conversations, end tokens, dimensions.
 #include <map>
 
 #include "plugin/text/end_tokens.h"
@@ -11,7 +11,7 @@
 namespace
 {
 
-/* Lists of models with the same tokenizer are the same. */
+/* Returns the path of a golden file; models with the same tokenizer share it. */
 std::string
 golden_of(const gguf::model &m, const char *file)
 {
@@ -32,7 +32,7 @@ class GgufGolden : public testing::TestWithParam<gguf::model>
         ASSERT_EQ(tokenizer.status, XM_OK) << tokenizer.err.text;
         ASSERT_EQ(items.size(), 260u);
     }
-    /* What stands around a text is the same whether it is normalized or not. */
+    /* Returns the ids with the special tokens around them, which normalization does not change. */
     ids with_special(const golden &g) const
     {
         ids all = g.with_special;
@@ -80,7 +80,7 @@ TEST_P(GgufGolden, TextsEndWhereTheModelsConfigurationSays)
 {
     const std::map<std::string, ids> ends = {
         {"qwen3moe-tiny", {1502, 1500}},
-        {"gpt-oss-tiny", {1452, 1451, 1458}}, /* not <|end|>, which ends a message */
+        {"gpt-oss-tiny", {1452, 1451, 1458}}, /* not <|end|>, which only ends a message */
         {"gemma4-moe-tiny", {1, 9}},
         {"gemma4-e-tiny", {1, 9}},
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys that are wrong, missing or of another kind, and memory that runs out: always a sentence
-// that names the key, never a crash, a hang or a leak.
+// Keys that are invalid, missing or of another type, and memory that runs out: the result is an
+// error text that names the key, never a crash, a hang or a leak.
 #include <cmath>
 #include <cstring>
 
@@ -18,7 +18,8 @@ const char *const types_key = "tokenizer.ggml.token_type";
 const char *const merges_key = "tokenizer.ggml.merges";
 const char *const scores_key = "tokenizer.ggml.scores";
 
-/* Of either kind: everything that a tokenizer can have, so that every allocation is met. */
+/* A file of either kind with all parts that a tokenizer can have, so that every allocation is
+ * tested. */
 keys
 rich(const std::string &model)
 {
@@ -45,7 +46,7 @@ struct bad_keys {
     const char *name;
     keys file;
     enum xm_status status;
-    std::vector<std::string> words; /* the sentence has to have them */
+    std::vector<std::string> words; /* words that the error text must contain */
 };
 
 keys
@@ -195,7 +196,7 @@ class BadGgufKeys : public testing::TestWithParam<bad_keys>
 
 const std::string rich_text = "ab \xff\xc3\xa9<s>e\u0301N1a?";
 
-/* All that the text side of a file is, used once. */
+/* Uses the tokenizer, template and facts of a file once. */
 enum xm_status
 use_all(const xm_gguf *g, struct xm_error *err)
 {
@@ -246,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Table, BadGgufKeys, testing::ValuesIn(bad),
                              return row.param.name;
                          });
 
-/* What a file says goes to terminals. */
+/* Texts from a file are printed on terminals. */
 TEST(HostileGguf, SentencesHaveNoControlCharacters)
 {
     const std::string bad_text = "\x1b[2J\n\xc2\x9b\xff", shown = "'?[2J??\xef\xbf\xbd'";
@@ -300,7 +301,7 @@ TEST(HostileGguf, AnUnusedTokenIsNotTheUnknownOne)
     EXPECT_EQ(gguf::tokenizer_of(k).encode("xa"), ids({6, 0}));
 }
 
-/* Files have it wrong, and nothing depends on it. */
+/* Some files have an invalid id here, and nothing uses it. */
 TEST(HostileGguf, APaddingTokenBeyondTheListIsNone)
 {
     gguf::reading file(gpt2().set("tokenizer.ggml.padding_token_id", 9u).bytes());
@@ -361,7 +362,7 @@ TEST(HostileGguf, EveryAllocationMayFail)
             enum xm_status s = use_all(file.g, &err);
             seen = xm_fail_allocation_seen();
             xm_fail_allocation(0);
-            /* Without compiled patterns and without facts it goes on. */
+            /* Compiled patterns and facts are optional: without them reading succeeds. */
             ASSERT_TRUE(s == XM_NO_MEMORY || s == XM_OK) << n << ": " << err.text;
             failures += s == XM_NO_MEMORY;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Vocabularies of the kinds Unigram and WordPiece: what the PyPI packages sentencepiece and
- * tokenizers make of texts with a small one of each (make_gguf_text.py), and damaged ones.
+ * Vocabularies of the types Unigram and WordPiece: compared with the PyPI packages sentencepiece
+ * and tokenizers on a small vocabulary of each (make_gguf_text.py); and damaged ones.
  */
 #include "runtime/util/json.h"
 #include "unit_tests/text/gguf/gguf_text_test.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vocabularies whose pieces merge by their scores: what the PyPI package sentencepiece makes of
-// texts with two small ones (make_gguf_text.py), and what the keys of a file change.
+// Vocabularies whose pieces merge by score: compared with the PyPI package sentencepiece on two
+// small ones (make_gguf_text.py); and the effects of a file's keys.
 #include "runtime/util/json.h"
 #include "unit_tests/text/gguf/gguf_text_test.h"
 #include "unit_tests/text/golden.h"
@@ -72,7 +72,7 @@ TEST(GgufSentencePiece, EncodesAndDecodesAsTheReference)
     }
 }
 
-/* Without bytes' tokens, without a space before the text, without more than one between. */
+/* Without byte tokens, without a space before the text, and with runs of spaces merged to one. */
 TEST(GgufSentencePiece, EncodesAsTheReferenceWithTheUnknownToken)
 {
     gguf::reading file(file_of("spm-unknown"));
@@ -93,7 +93,7 @@ TEST(GgufSentencePiece, MergesTheBestScoreFirstAndOfEqualOnesTheFirst)
     EXPECT_EQ(t.encode(" a"), ids({8}));
 }
 
-/* Then the leftmost pair merges first. */
+/* Without scores the leftmost pair merges first. */
 TEST(GgufSentencePiece, AFileMayHaveNoScores)
 {
     gguf::keys k = small().drop("tokenizer.ggml.scores");
@@ -103,7 +103,7 @@ TEST(GgufSentencePiece, AFileMayHaveNoScores)
     EXPECT_EQ(t.encode(" ab"), ids({8, 5}));
 }
 
-/* A piece may have characters that are none. */
+/* A piece may contain characters that are not pieces. */
 TEST(GgufSentencePiece, CharactersOfAPieceNeedNotBePieces)
 {
     gguf::keys k = small();
