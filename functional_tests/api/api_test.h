@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of the API share: handles that free themselves, and a small model as
- * text.
+ * What the tests of the API share: owning pointers to handles, and a small model as text.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_API_TEST_H
 #define XM_FUNCTIONAL_TESTS_API_API_TEST_H
@@ -28,7 +27,7 @@ using ConstPort =
     std::unique_ptr<ov_output_const_port_t, Free<ov_output_const_port_free>>;
 using Port = std::unique_ptr<ov_output_port_t, Free<ov_output_port_free>>;
 
-/* y = a + b, f32 [?,2]; or [3,2] when static. */
+/* Returns the IR text of y = a + b, f32 [?,2], or [3,2] if static. */
 inline std::string
 add_model(bool is_static = false)
 {
@@ -106,7 +105,7 @@ make_request(ov_compiled_model_t *compiled)
     return Request(request);
 }
 
-/* Over the caller's numbers. */
+/* Wraps the caller's numbers in a tensor without a copy. */
 inline Tensor
 wrap(float *data, int64_t rows, int64_t columns = 2)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenVINO's C API as programs know it: a C99 program that sees openvino/c/openvino.h only, and
- * checks what that library's functions answer. OpenVINO's own library answers the same (2026.4;
- * tools/test --openvino).
+ * OpenVINO's C API as programs use it: a C99 program that includes only openvino/c/openvino.h and
+ * checks the results of the library's functions. OpenVINO's own library gives the same results
+ * (2026.4; tools/test --openvino).
  *
  *     conformance [DEVICE [MODELS_DIR]]
  *
- * Exit code 77: there is no such device.
+ * Exit code 77: the device does not exist.
  */
 #include "functional_tests/api/conformance.h"
 
@@ -92,7 +92,7 @@ main(int argc, char **argv)
         {"async", check_async},       {"language", check_language},
         {"remote", check_remote},
     };
-    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* in the order of the failures */
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ); /* keeps the order between both outputs */
     struct conformance c = {argc > 1 ? argv[1] : "CPU", argc > 2 ? argv[2] : NULL, NULL};
     if (ov_core_create(&c.core) != OK) {
         fprintf(stderr, "no core\n");

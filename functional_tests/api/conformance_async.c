@@ -10,7 +10,7 @@
 
 enum { PATIENCE_MS = 120000 };
 
-/* Of callbacks, which come from other threads. */
+/* Counters of callbacks, which run in other threads. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int calls;
 
@@ -31,7 +31,7 @@ calls_so_far(void)
     return n;
 }
 
-/* ---- requests that nothing runs on --------------------------------------------------- */
+/* ---- idle requests ------------------------------------------------------------------ */
 
 static void
 check_idle(const struct conformance *c)
@@ -48,7 +48,7 @@ check_idle(const struct conformance *c)
     GOOD(ov_infer_request_set_callback(r, &callback));
     const int before = calls_so_far();
     GOOD(ov_infer_request_infer(r));
-    CHECK(calls_so_far() == before); /* it is for asynchronous runs */
+    CHECK(calls_so_far() == before); /* callbacks are for asynchronous runs only */
     GOOD(ov_infer_request_wait_for(r, 0));
     GOOD(ov_infer_request_start_async(r));
     GOOD(ov_infer_request_wait(r));
@@ -62,7 +62,8 @@ check_idle(const struct conformance *c)
     ov_model_free(m);
 }
 
-/* Rows that do not go together: the run fails, and all waits until the next one say so. */
+/* Inputs whose shapes do not fit: the run fails, and each wait until the next run returns the
+ * failure. */
 static void
 check_failed_run(const struct conformance *c)
 {
@@ -93,9 +94,9 @@ check_failed_run(const struct conformance *c)
     ov_model_free(m);
 }
 
-/* ---- a run that takes its time ------------------------------------------------------- */
+/* ---- a long run --------------------------------------------------------------------- */
 
-/* While it goes on: whatever is asked of it but to wait and to cancel. */
+/* During a run every function but wait and cancel reports that the request is busy. */
 static void
 check_busy(ov_infer_request_t *r, const ov_tensor_t *x)
 {
@@ -115,7 +116,7 @@ check_busy(ov_infer_request_t *r, const ov_tensor_t *x)
     ov_tensor_free(t);
 }
 
-/* A cancel may come too late; afterwards the request is as good as before. */
+/* A cancel may come too late. Afterwards the request works as before. */
 static void
 check_cancel(ov_infer_request_t *r, const float *x)
 {
@@ -149,7 +150,7 @@ check_long_runs(const struct conformance *c)
     check_busy(r, in);
     check_cancel(r, x);
     GOOD(ov_infer_request_start_async(r));
-    ov_infer_request_free(r); /* ends the run */
+    ov_infer_request_free(r); /* cancels the run */
     ov_tensor_free(in);
     free(x);
     ov_compiled_model_free(compiled);
@@ -163,11 +164,11 @@ enum { THREADS = 4, RUNS = 25 };
 struct worker {
     const ov_compiled_model_t *compiled;
     pthread_t thread;
-    float first; /* of its input */
+    float first; /* first element of the thread's input */
     int good;
 };
 
-/* A request of its own; CHECK counts in one thread only. */
+/* Runs a request of its own. It does not use CHECK, which counts in one thread only. */
 static void *
 work(void *arg)
 {

@@ -33,7 +33,7 @@ check_compiling(const struct conformance *c)
         ov_compiled_model_free(compiled);
     if (GOOD(ov_core_compile_model_props(c->core, m, c->device, 0, NULL, &compiled)))
         ov_compiled_model_free(compiled);
-    if (strcmp(c->device, "REFERENCE") == 0) /* it is never chosen */
+    if (strcmp(c->device, "REFERENCE") == 0) /* REFERENCE is never chosen automatically */
         skip("a model without a device", "there may be none to choose");
     else if (GOOD(ov_core_compile_model(c->core, m, NULL, 0, &compiled)))
         ov_compiled_model_free(compiled);
@@ -122,7 +122,7 @@ check_timeout(ov_compiled_model_t *m, const char *value)
         CHECK(takes_text(found, value));
 }
 
-/* The one property that a compiled model takes: of those in batches, how long these wait. */
+/* The only property that a compiled model can be given: how long batched requests wait. */
 static void
 check_batches(const struct conformance *c)
 {
@@ -161,7 +161,7 @@ check_batches(const struct conformance *c)
 
 /* ---- export and import ------------------------------------------------------------- */
 
-/* With a NUL behind them, as texts have it. */
+/* Returns a file's bytes followed by a NUL. */
 static char *
 read_all(const char *path, size_t *n)
 {
@@ -192,7 +192,7 @@ check_imported(ov_compiled_model_t *m)
     if (GOOD(ov_infer_request_get_output_tensor(r, &out)) &&
         GOOD(ov_tensor_data(out, &found)))
         CHECK(are_within(found, prob, MLP_OUT,
-                         1e-2f)); /* bf16, where that is the default */
+                         1e-2f)); /* the tolerance of bf16, which may be the default */
     ov_tensor_free(in);
     ov_tensor_free(out);
     ov_infer_request_free(r);

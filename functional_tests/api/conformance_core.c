@@ -37,7 +37,7 @@ check_versions(const struct conformance *c)
     STATUS(ov_get_openvino_version(NULL), INVALID_C_PARAM);
 }
 
-/* Of a list's devices, and of what has the list, by their names. */
+/* The versions of a list contain those of its devices and of AUTO or MULTI, by their names. */
 static void
 check_versions_of_a_list(const struct conformance *c)
 {
@@ -94,7 +94,7 @@ check_settings(const struct conformance *c)
     CHECK(property_is(core, c->device, "PERFORMANCE_HINT", "LATENCY"));
     CHECK(property_is(core, c->device, "PERF_COUNT", "YES"));
     STATUS(ov_core_set_property(core, c->device, "PERFORMANCE_HINT", "latency"),
-           GENERAL_ERROR); /* the device is loaded by now */
+           GENERAL_ERROR); /* the device is loaded now */
     STATUS(ov_core_set_properties(core, c->device, 0, list), INVALID_C_PARAM);
     STATUS(ov_core_set_properties(core, c->device, 1, NULL), INVALID_C_PARAM);
     GOOD(ov_core_set_property(core, NULL, ov_property_key_cache_dir, ""));
@@ -103,7 +103,7 @@ check_settings(const struct conformance *c)
     ov_core_free(core);
 }
 
-/* Before a device is loaded its properties are stored; its first use finds what is wrong. */
+/* Until a device is loaded its properties are only stored; its first use reports an invalid one. */
 static void
 check_late_settings(const struct conformance *c)
 {
@@ -119,7 +119,7 @@ check_late_settings(const struct conformance *c)
     ov_model_free(m);
 }
 
-/* What AUTO alone has. */
+/* Properties that only AUTO has. */
 static void
 check_settings_of_auto(void)
 {
@@ -140,7 +140,8 @@ check_settings_of_auto(void)
         ov_core_free(core);
         if (!GOOD(ov_core_create(&core)))
             return;
-        GOOD(ov_core_set_property(core, "AUTO", keys[i], "MAYBE")); /* not loaded yet */
+        /* accepted, because AUTO is not loaded */
+        GOOD(ov_core_set_property(core, "AUTO", keys[i], "MAYBE"));
         STATUS(ov_core_get_property(core, "AUTO", keys[i], &value), GENERAL_ERROR);
         CHECK(value == NULL);
         ov_core_free(core);
@@ -203,7 +204,7 @@ check_reading(const struct conformance *c)
     CHECK(m == NULL);
 }
 
-/* As literals of programs are: a line break first, and a buffer longer than the text. */
+/* A model as in a program's literal: a line break first, and a buffer longer than the text. */
 static void
 check_text_of_a_buffer(const struct conformance *c)
 {
@@ -238,8 +239,8 @@ check_configs(void)
 
 /* ---- errors and the log ------------------------------------------------------------ */
 
-/* One text for the process: through successes and arguments that are none, until the next failure
- * or a core is freed. */
+/* The process has one text of the last error. It survives successes and invalid arguments, until
+ * the next failure or until a core is freed. */
 static void
 check_last_error(const struct conformance *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conformance: the models, written as OpenVINO IR of text, and what they compute.
+ * Conformance: the models, written as OpenVINO IR text, and their expected results.
  */
 #include "functional_tests/api/conformance.h"
 
@@ -46,7 +46,7 @@ print_dims(char out[160], const int64_t *dims)
              (long long)dims[1]);
 }
 
-/* Port `id` of a layer, f32, two dimensions. */
+/* Writes port `id` of a layer: f32, two dimensions. */
 static void
 add_port(struct writer *w, int id, const char *name, const int64_t *dims)
 {
@@ -72,7 +72,7 @@ struct value {
     int64_t dims[2];
 };
 
-/* A layer of `n` inputs with an output of that name; NULL: without. */
+/* Writes a layer with n inputs and an output of this name; NULL: without a name. */
 static struct value
 add_layer(struct writer *w, const char *type, const char *data, const char *name,
           const struct value *in, int n, const int64_t *dims)
@@ -106,7 +106,7 @@ add_parameter(struct writer *w, const char *name, int64_t rows, int64_t columns)
     return add_layer(w, "Parameter", data, name, NULL, 0, dims);
 }
 
-/* All of the weights are one constant. */
+/* Writes a constant that consists of all weights. */
 static struct value
 add_constant(struct writer *w, int64_t rows, int64_t columns)
 {
@@ -118,7 +118,7 @@ add_constant(struct writer *w, int64_t rows, int64_t columns)
     return add_layer(w, "Const", data, "weight", NULL, 0, dims);
 }
 
-/* a times b, or what b is transposed. */
+/* Writes a product of a and b, or of a and b transposed. */
 static struct value
 add_product(struct writer *w, const char *name, struct value a, struct value b,
             bool transposed)
@@ -130,7 +130,7 @@ add_product(struct writer *w, const char *name, struct value a, struct value b,
     return add_layer(w, "MatMul", data, name, in, 2, dims);
 }
 
-/* The model of what was written; `weights` may be NULL. */
+/* Reads the model that was written; `weights` may be NULL. */
 static ov_model_t *
 finish(struct writer *w, const struct conformance *c, struct value result, float *weights,
        size_t bytes)
@@ -152,7 +152,7 @@ finish(struct writer *w, const struct conformance *c, struct value result, float
 
 /* ---- models ------------------------------------------------------------------------- */
 
-/* Borrowed by the models for as long as the program runs. */
+/* The models use these arrays while the program runs. */
 static float weight[MLP_IN * MLP_OUT], *heavy_weight;
 
 static float

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "Paris is the capital of", and what OpenVINO goes on with. */
+/* "Paris is the capital of", and OpenVINO's continuation. */
 static const int64_t prompt[] = {1343, 266, 267, 265, 269}, answer[] = {1024, 13, 1500};
 enum { N_PROMPT = sizeof(prompt) / sizeof(prompt[0]), N_ANSWER = 3 };
 
@@ -37,7 +37,7 @@ set_beam(ov_infer_request_t *r)
     ov_tensor_free(t);
 }
 
-/* The likeliest token behind `n` more, of which `past` are there. */
+/* Runs n more tokens after `past` and returns the likeliest next one. */
 static int64_t
 step(ov_infer_request_t *r, const int64_t *ids, int64_t n, int64_t past)
 {
@@ -112,7 +112,7 @@ check_language(const struct conformance *c)
     compiled = compile_model(c, m);
     ov_infer_request_t *r = make_request(compiled), *other = make_request(compiled);
     expect_answer(r);
-    expect_answer(other); /* a state of its own */
+    expect_answer(other); /* has a state of its own */
     ov_infer_request_free(r);
     ov_infer_request_free(other);
     ov_compiled_model_free(compiled);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conformance: a model's inputs and outputs by all ways, what ports say, other shapes.
+ * Conformance: a model's inputs and outputs by every function that gets them, properties of
+ * ports, reshaping.
  */
 #include "functional_tests/api/conformance.h"
 
@@ -8,7 +9,7 @@
 
 /* ---- ports ------------------------------------------------------------------------- */
 
-/* Name, type and shape; rows < 0: dynamic. */
+/* Checks name, type and shape; rows < 0: dynamic. */
 static void
 expect_port(ov_output_const_port_t *p, const char *name, int64_t rows, int64_t columns)
 {
@@ -166,7 +167,8 @@ check_single(const struct conformance *c)
     STATUS(ov_model_reshape_input_by_name(m, "nope", s), GENERAL_ERROR);
     CHECK(has_last_error("nope"));
     STATUS(ov_model_reshape_input_by_name(m, NULL, s), INVALID_C_PARAM);
-    dims[1] = (ov_dimension_t){MLP_IN + 1, MLP_IN + 1}; /* the weight has MLP_IN rows */
+    /* does not fit the weight's MLP_IN rows */
+    dims[1] = (ov_dimension_t){MLP_IN + 1, MLP_IN + 1};
     STATUS(ov_model_reshape_single_input(m, s), GENERAL_ERROR);
     CHECK(has_last_error("product"));
     CHECK(input_has_rows(m, 0, 1, 8));
@@ -196,13 +198,14 @@ check_several(const struct conformance *c)
     STATUS(ov_model_reshape(m, NULL, s, 2), INVALID_C_PARAM);
     STATUS(ov_model_reshape(m, names, NULL, 2), INVALID_C_PARAM);
     dims[0] = (ov_dimension_t){9, 9};
-    STATUS(ov_model_reshape_single_input(m, s[0]), GENERAL_ERROR); /* it has two */
+    /* the model has two inputs */
+    STATUS(ov_model_reshape_single_input(m, s[0]), GENERAL_ERROR);
     ov_output_port_free(ports[0]);
     ov_output_port_free(ports[1]);
     ov_model_free(m);
 }
 
-/* What is compiled has the new shape. */
+/* The compiled model has the new shape. */
 static void
 check_compiled_shape(const struct conformance *c)
 {

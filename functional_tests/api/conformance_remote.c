@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conformance: what a CPU device refuses of remote contexts, and the model that runs. Libraries
- * that lack these functions are none the worse for it as long as nobody calls them.
+ * Conformance: a CPU device refuses remote contexts, and models still run. The functions are
+ * looked up at run time, because a library may lack them.
  */
 #include "functional_tests/api/conformance.h"
 
@@ -14,7 +14,7 @@ typedef ov_status_e (*model_context)(const ov_compiled_model_t *, ov_remote_cont
 typedef ov_status_e (*runtime_model)(const ov_compiled_model_t *, ov_model_t **);
 typedef ov_status_e (*add_extension)(const ov_core_t *, const char *);
 
-/* The function of that name, into a pointer of its type; false: it is not there. */
+/* Sets a function pointer to the function of that name; returns false if the library lacks it. */
 static bool
 find_function(const char *name, void *function, size_t n)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conformance: inputs and outputs of requests by all ways, runs, what outlives what.
+ * Conformance: inputs and outputs of requests by every function that sets or gets them, runs, and
+ * lifetimes.
  */
 #include "functional_tests/api/conformance.h"
 
@@ -15,7 +16,7 @@ fill(float *data, float first)
         data[i] = first + 0.125f * (float)(i % 11) - 0.5f;
 }
 
-/* Runs, and looks at the result that is in `out`. */
+/* Runs and checks the result in `out`. */
 static void
 expect_run(ov_infer_request_t *r, const float *data, const float *out)
 {
@@ -155,7 +156,8 @@ check_way(int way, const ov_compiled_model_t *compiled, const struct ports *p)
     ov_infer_request_free(r);
 }
 
-/* Inputs of static shapes are there, to be filled in place; handles share their memory. */
+/* Inputs with static shapes have tensors, which can be filled in place; all handles share their
+ * memory. */
 static void
 check_in_place(const ov_compiled_model_t *compiled, const struct ports *p)
 {
@@ -214,7 +216,8 @@ check_two_inputs(const struct conformance *c)
     float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {10, 20, 30, 40, 50, 60};
     const float sum[6] = {11, 22, 33, 44, 55, 66};
     ov_tensor_t *in[] = {wrap_floats(a, 3, 2), wrap_floats(b, 3, 2)}, *t = NULL;
-    STATUS(ov_infer_request_set_input_tensor(r, in[0]), GENERAL_ERROR); /* which one? */
+    /* there are two inputs */
+    STATUS(ov_infer_request_set_input_tensor(r, in[0]), GENERAL_ERROR);
     STATUS(ov_infer_request_get_input_tensor(r, &t), GENERAL_ERROR);
     GOOD(ov_infer_request_set_input_tensor_by_index(r, 0, in[0]));
     GOOD(ov_infer_request_set_tensor(r, "b", in[1]));
@@ -258,7 +261,7 @@ check_dynamic(const struct conformance *c)
     ov_model_free(m);
 }
 
-/* A request outlives what it was made of, and a tensor the request. */
+/* A request works after its model was freed, and a tensor after its request was freed. */
 static void
 check_owners(const struct conformance *c)
 {

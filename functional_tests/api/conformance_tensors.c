@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conformance: tensors that own their memory, that borrow it, and those of strings.
+ * Conformance: tensors that own their memory, tensors that borrow it, and tensors of strings.
  */
 #include "functional_tests/api/conformance.h"
 
@@ -37,7 +37,7 @@ check_owned(void)
     CHECK(has_shape(t, 2, 3));
     GOOD(ov_tensor_data(t, &data));
     CHECK(data != NULL && (uintptr_t)data % sizeof(float) == 0);
-    GOOD(ov_tensor_set_shape(t, b)); /* grows */
+    GOOD(ov_tensor_set_shape(t, b)); /* needs more memory */
     CHECK(has_shape(t, 200, 300));
     CHECK(bytes_of(t) == 4u * 200 * 300);
     GOOD(ov_tensor_data(t, &data));
@@ -63,7 +63,7 @@ check_borrowed(void)
     CHECK(ov_tensor_data(t, &data) == OK && data == numbers);
     GOOD(ov_tensor_set_shape(t, b));
     CHECK(has_shape(t, 1, 3));
-    GOOD(ov_tensor_set_shape(t, a)); /* up to what it was made with */
+    GOOD(ov_tensor_set_shape(t, a)); /* at most the size it was created with */
     STATUS(ov_tensor_set_shape(t, large), GENERAL_ERROR);
     CHECK(has_shape(t, 2, 3));
     ov_tensor_free(t);

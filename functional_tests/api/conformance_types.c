@@ -44,7 +44,7 @@ check_error_texts(void)
     ov_free(NULL);
 }
 
-/* Bytes of eight elements. */
+/* Sizes of eight elements in bytes. */
 static const struct {
     ov_element_type_e type;
     size_t bytes;
@@ -111,7 +111,7 @@ check_static_shapes(void)
         CHECK(s.rank == 0 && s.dims == NULL);
     }
     if (GOOD(ov_shape_create(2, NULL, &s))) {
-        s.dims[0] = s.dims[1] = 7; /* for the caller to fill */
+        s.dims[0] = s.dims[1] = 7; /* the caller fills them in */
         GOOD(ov_shape_free(&s));
     }
     STATUS(ov_shape_create(0, dims, &s), INVALID_C_PARAM);
@@ -200,10 +200,11 @@ check_conversions(void)
     const ov_shape_t shape = {2, dims};
     const ov_partial_shape_t whole = {{2, 2}, fixed}, dynamic = {{2, 2}, open};
     ov_partial_shape_t p = {{0, 0}, NULL};
-    ov_shape_t s = {0, dims}; /* no memory to be freed */
+    ov_shape_t s = {0, dims}; /* holds no memory that would need freeing */
     STATUS(ov_partial_shape_to_shape(dynamic, &s), PARAMETER_MISMATCH);
     if (CHECK(s.dims != dims))
-        GOOD(ov_shape_free(&s)); /* programs do, and have not set it before */
+        /* programs free a shape that a failed call should have set */
+        GOOD(ov_shape_free(&s));
     p.dims = fixed;
     STATUS(ov_partial_shape_create_static(2, negative, &p), INVALID_C_PARAM);
     if (CHECK(p.dims != fixed))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A language model compiled through the public API, and runs of sequences of it: token ids in,
- * rows of logits out.
+ * A language model compiled through the public API, and runs of its sequences: token ids in, rows
+ * of logits out.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_LANGUAGE_MODEL_H
 #define XM_FUNCTIONAL_TESTS_API_LANGUAGE_MODEL_H
@@ -14,13 +14,13 @@
 
 struct ModelOptions {
     const char *precision = "f32", *kv = "f32", *chunk = "512";
-    const char *sequences = "YES"; /* NO: only requests of the handle */
-    /* Of prompts, in columns a factor; 0: they stay in 16 bits, as comparisons with exact logits
-     * want them. */
+    const char *sequences = "YES"; /* NO: no sequences, only requests */
+    /* Columns that share a scale when prompts are quantized to 8 bits; 0: prompts stay in 16
+     * bits, which comparisons with exact logits need. */
     const char *quantisation = "0";
 };
 
-/* Some tokens for a sequence, and how many of the last of them are to have logits. */
+/* Tokens of a sequence, and for how many of the last of them logits are wanted. */
 struct Feed {
     xm_sequence_t *sequence;
     Ids ids;
@@ -57,7 +57,7 @@ class LanguageModel
         return Sequence(s);
     }
 
-    /* One run of the batch; the rows of each. */
+    /* Runs the batch once and returns the rows of logits of each entry. */
     std::vector<Matrix> run(const std::vector<Feed> &feeds) const
     {
         std::vector<xm_batch_entry_t> entries;
@@ -76,7 +76,7 @@ class LanguageModel
         return run({{s.get(), ids, wanted}})[0];
     }
 
-    /* All rows of a context of its own. */
+    /* Returns the rows of all ids, run in a new sequence. */
     Matrix rows(const Ids &ids) const
     {
         return run(sequence(), ids, ids.size());
@@ -88,7 +88,7 @@ class LanguageModel
     }
 
   private:
-    /* Models of one process share the device, and with it the kernels that were built. */
+    /* Models of one process share the device, and so the kernels that were built. */
     static inline const Core core = make_core();
     Compiled compiled;
     std::unique_ptr<xm_batch_t, Free<xm_batch_free>> batch;
@@ -109,7 +109,7 @@ likeliest(const Floats &row)
     return (int32_t)(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
-/* By how much it is likelier than the next. */
+/* Returns by how much the largest logit exceeds the second. */
 inline float
 margin(Floats row)
 {

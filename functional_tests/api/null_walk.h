@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of every public function with one argument that is not there: what tools/make_null_walk
- * writes and test_null_walk.cpp runs.
+ * Calls of every public function with one missing argument. tools/make_null_walk writes the
+ * calls, test_null_walk.cpp runs them.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_NULL_WALK_H
 #define XM_FUNCTIONAL_TESTS_API_NULL_WALK_H
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* The arguments that are there. Handles are alive; what has an index 0 has one element. */
+/* Valid arguments. Handles are alive; arrays have at least one element. */
 struct null_walk_values {
     ov_core_t *core;
     ov_model_t *model;
@@ -26,7 +26,7 @@ struct null_walk_values {
     ov_output_port_t *port;
     ov_output_const_port_t *const_port;
     ov_layout_t *layout;
-    ov_remote_context_t *context; /* NULL where there is no device; so are the next two */
+    ov_remote_context_t *context; /* NULL without a device, as the next two */
     xm_sequence_t *sequence;
     xm_batch_t *batch;
     ov_genai_json_container *json;
@@ -39,11 +39,11 @@ struct null_walk_values {
     const char *text, *device, *model_path, *package_path, *model_text;
     size_t model_size;
     const wchar_t *wide_text;
-    const char *long_text; /* a megabyte */
+    const char *long_text; /* one megabyte */
     const wchar_t *long_wide_text;
     void *memory;
     const char **texts;
-    const int64_t *numbers; /* two; as dimensions, too */
+    const int64_t *numbers; /* two; also used as dimensions */
     const int32_t *tokens;
     const size_t *indexes;
     const float *floats;
@@ -60,9 +60,9 @@ struct null_walk_values {
     xm_build_callback_t built;
     ov_shape_t shape;
 
-    const struct null_walk_values *freed; /* its handles are dead */
+    const struct null_walk_values *freed; /* its handles were freed */
 
-    /* The same with NULL in them. */
+    /* Lists and structs that contain NULL. */
     const char **no_texts;
     const ov_partial_shape_t *hollow_shapes;
     const ov_property_t *no_key, *no_value;
@@ -73,28 +73,30 @@ struct null_walk_values {
 };
 
 enum null_walk_kind {
-    NULL_WALK_MISSING,   /* an argument that is needed                              */
-    NULL_WALK_OPTIONAL,  /* one that is not, or the function has no code            */
-    NULL_WALK_UNOFFERED, /* the function says that it is not there, whatever it got */
-    NULL_WALK_STRANGE,   /* a handle that was freed, or one of another kind         */
-    NULL_WALK_LONG       /* a text of a megabyte                                    */
+    NULL_WALK_MISSING, /* a required argument is NULL */
+    /* an optional argument is NULL, or the function returns no code */
+    NULL_WALK_OPTIONAL,
+    /* the function is not implemented and says so for any arguments */
+    NULL_WALK_UNOFFERED,
+    NULL_WALK_STRANGE, /* a handle that was freed or is of another kind */
+    NULL_WALK_LONG     /* a text of one megabyte */
 };
 
-/* In place of a code: whatever comes of it, but not the code for bad arguments. */
+/* Instead of an expected code: any code but that for invalid arguments. */
 enum { NULL_WALK_ANY = 1000 };
 
 struct null_walk_case {
     const char *function, *parameter;
     enum null_walk_kind kind;
     long expected;
-    /* The function's code. *touched: something that it was to fill was written to. */
+    /* Returns the function's code. Sets *touched if an output argument was written to. */
     long (*call)(const struct null_walk_values *v, bool *touched);
 };
 
 extern const struct null_walk_case null_walk_cases[];
 extern const size_t null_walk_n_cases, null_walk_n_functions;
 
-/* Bytes by which one sees that nobody has written there. */
+/* The pattern in output arguments that shows whether they were written to. */
 enum { NULL_WALK_BYTE = 0x5a };
 
 static inline void

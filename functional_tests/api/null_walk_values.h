@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is alive while test_null_walk.cpp walks: an object of each kind, on REFERENCE; contexts,
- * sequences and batches on a device that has them.
+ * The objects that test_null_walk.cpp uses: one of each kind, on REFERENCE; contexts, sequences
+ * and batches on a device that has them.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_NULL_WALK_VALUES_H
 #define XM_FUNCTIONAL_TESTS_API_NULL_WALK_VALUES_H

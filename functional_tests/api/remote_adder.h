@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small model on memory of the test's own: y = a + b, of a number of rows that no vector ends at.
+ * A small model on memory of the test: y = a + b, with a number of rows that is no multiple of a
+ * vector's length.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_REMOTE_ADDER_H
 #define XM_FUNCTIONAL_TESTS_API_REMOTE_ADDER_H
@@ -36,7 +37,7 @@ bytes_of(const std::vector<float> &v)
     return bytes;
 }
 
-/* y = a + b. */
+/* The model y = a + b in the fixture, with inputs on the host. */
 class RemoteAdder : public Remote
 {
   protected:
@@ -50,7 +51,7 @@ class RemoteAdder : public Remote
                           replaced(sized, "shape=\"3,2\"", "shape=\"" + n + ",2\""));
     }
 
-    /* y = a + a, of any number of rows. */
+    /* Returns the model y = a + a with a dynamic number of rows. */
     Model dynamic_model()
     {
         return read_text(core.get(),
@@ -75,7 +76,7 @@ class RemoteAdder : public Remote
         return bytes;
     }
 
-    /* What tensors of the host give. */
+    /* Returns the result of a run with host tensors. */
     std::vector<uint8_t> expected(ov_compiled_model_t *compiled)
     {
         const Request r = make_request(compiled);
@@ -85,7 +86,8 @@ class RemoteAdder : public Remote
         return read_output(r);
     }
 
-    /* All three in buffers of the test, whose writes and read nobody waits for. */
+    /* Runs with inputs and output in buffers of the test. Nothing waits between the test's
+     * writes, the run and its read. */
     void run_on(const Request &r, const ov_remote_context_t *c, cl_command_queue q,
                 const std::vector<uint8_t> &want)
     {

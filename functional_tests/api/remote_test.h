@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Somebody who works with OpenCL himself, on the device that GPU stands for: a context, queues and
- * memory of his own, and contexts and tensors of the API over them.
+ * An application that uses OpenCL itself on the device named GPU: its own context, queues and
+ * memory, and contexts and tensors of the API over them.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_REMOTE_TEST_H
 #define XM_FUNCTIONAL_TESTS_API_REMOTE_TEST_H
@@ -20,7 +20,7 @@ using Context = std::unique_ptr<ov_remote_context_t, Free<ov_remote_context_free
 using Text = std::unique_ptr<char, Free<ov_free>>;
 using Dims = std::vector<int64_t>;
 
-/* "A 1 B 2": what stands behind a key. */
+/* Returns the value after a key in "KEY VALUE KEY VALUE"; "" if the key is absent. */
 inline std::string
 value_of(const std::string &params, const std::string &key)
 {
@@ -67,7 +67,7 @@ handle_text(const void *handle)
     return text;
 }
 
-/* A test that has OpenCL of its own; skips where there is no device. */
+/* A fixture with an OpenCL context of its own; skipped without a device. */
 class Remote : public ::testing::Test
 {
   protected:
@@ -130,7 +130,7 @@ class Remote : public ::testing::Test
         return bytes;
     }
 
-    /* Over the context of the test, and a queue or none. */
+    /* Returns the API's context over the test's OpenCL context, with a queue or without. */
     Context share(cl_command_queue q)
     {
         ov_remote_context_t *c = nullptr;
@@ -174,7 +174,7 @@ class Remote : public ::testing::Test
         EXPECT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
     }
 
-    /* Whether the driver only checks what it is told, and computes nothing (tools/dry_run). */
+    /* Whether the driver only checks calls and computes nothing (tools/dry_run). */
     static bool is_dry()
     {
         return getenv("XM_TEST_DRY") != nullptr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small models as OpenVINO IR text, a line a layer; and running them with numbers.
+ * Small models as OpenVINO IR text, one line for each layer; and runs of them on numbers.
  */
 #ifndef XM_FUNCTIONAL_TESTS_API_SMALL_MODEL_H
 #define XM_FUNCTIONAL_TESTS_API_SMALL_MODEL_H
@@ -10,8 +10,8 @@
 
 #include "functional_tests/api/api_test.h"
 
-/* Layers in order; each knows the types of its outputs, as files do. Shapes are "2,3", "?,1..8,3"
- * or "". */
+/* Builds a model from layers in order, each with the types of its outputs, as in a file. Shapes
+ * are written "2,3", "?,1..8,3" or "". */
 class SmallModel
 {
   public:
@@ -40,7 +40,7 @@ class SmallModel
                          std::to_string(size == SIZE_MAX ? n : size) + "\"",
                      {}, {{element, shape, ""}});
     }
-    /* Reads output 0 of the layers `in`. */
+    /* Adds a layer that reads output 0 of the layers `in`; returns its number. */
     int layer(const std::string &type, int opset, const std::string &data,
               const std::vector<int> &in, const std::vector<Output> &out)
     {
@@ -90,7 +90,7 @@ class SmallModel
         return Model(model);
     }
 
-    std::vector<uint8_t> weights; /* must outlive what was read */
+    std::vector<uint8_t> weights; /* must outlive the model that was read */
 
   private:
     static std::string port(size_t id, const Output &o, bool is_output)
@@ -124,7 +124,7 @@ class SmallModel
     std::vector<size_t> n_inputs;
 };
 
-/* Of any element type, over the caller's numbers. */
+/* Wraps the caller's numbers of any element type in a tensor. */
 template <typename T>
 Tensor
 tensor_of(ov_element_type_e type, std::vector<int64_t> dims, std::vector<T> &data)
@@ -138,7 +138,7 @@ tensor_of(ov_element_type_e type, std::vector<int64_t> dims, std::vector<T> &dat
     return Tensor(t);
 }
 
-/* What an output holds. */
+/* Returns the elements of an output. */
 template <typename T>
 std::vector<T>
 numbers_of(ov_infer_request_t *request, const char *name)

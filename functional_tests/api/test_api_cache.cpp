@@ -167,7 +167,7 @@ TEST_F(ModelCache, TellsModelsAndSettingsApart)
     EXPECT_EQ(entries().size(), 3u);
 }
 
-// Where the largest constant of a model begins in its file of weights.
+// Returns the offset of a model's largest constant in its weight file.
 size_t
 largest_constant(const std::string &xml)
 {
@@ -186,7 +186,7 @@ largest_constant(const std::string &xml)
 
 TEST_F(ModelCache, TellsWeightsOfMemoryApart)
 {
-    // the same text with other weights is another model
+    // the same graph with other weights is another model
     const std::string xml = text_of(tiny + ".xml");
     std::string bin = text_of(tiny + ".bin");
     const size_t of_largest = largest_constant(xml);
@@ -206,7 +206,7 @@ TEST_F(ModelCache, TellsWeightsOfMemoryApart)
         EXPECT_EQ(came_from_cache(compile_cached(model)), "NO");
         EXPECT_EQ(came_from_cache(compile_cached(model)), "YES");
         EXPECT_EQ(entries().size(), 1u + changed);
-        bin[of_largest + 1000]++; // one byte among many
+        bin[of_largest + 1000]++; // changes one byte
     }
 }
 
@@ -267,7 +267,7 @@ TEST_F(ModelCache, IsEncryptedByTheCallersFunctions)
     EXPECT_EQ(came_from_cache(second), "YES");
     EXPECT_EQ(decryptions, 1);
     expect_sums(second);
-    // without the key it is compiled anew, and replaces the entry
+    // without the key it is compiled again and replaces the entry
     Compiled third = compile_cached(model.get());
     EXPECT_EQ(came_from_cache(third), "NO");
     Compiled fourth = compile_secretly(model.get(), &callbacks);
@@ -283,7 +283,7 @@ TEST_F(ModelCache, NeedsBothFunctionsAndTheirPromise)
                                     "CACHE_ENCRYPTION_CALLBACKS", &half),
               GENERAL_ERROR);
     EXPECT_NE(last_error().find("both functions"), std::string::npos);
-    Compiled kept = compile_secretly(model.get(), &liar); // a warning; nothing is kept
+    Compiled kept = compile_secretly(model.get(), &liar); // warns and stores nothing
     expect_sums(kept);
     EXPECT_EQ(entries().size(), 0u);
 }
@@ -301,7 +301,7 @@ TEST_F(ModelCache, IsNotThereWithoutAFolder)
     EXPECT_EQ(entries().size(), 0u);
 }
 
-// What such variables leave of a graph is nobody else's model.
+// Models compiled with skipped or stopped passes are neither stored nor taken from the cache.
 TEST_F(ModelCache, IsNotUsedWherePassesAreLeftOut)
 {
     Model model = read();
@@ -318,7 +318,7 @@ TEST_F(ModelCache, HasRoomForAnyNumberOfCiphers)
 {
     Model model = read();
     const auto a_pair = [](size_t i) {
-        // no two are equal, and none is called: there is no folder
+        // all are different and never called, because there is no folder
         return ov_encryption_callbacks{
             reinterpret_cast<decltype(ov_encryption_callbacks::encrypt_func)>(4096 + i),
             decrypt};
@@ -400,7 +400,7 @@ TEST_F(ExportedModel, HasItsWeightsUnlessItIsToBeSmall)
     EXPECT_EQ(import(whole, &c), OK) << last_error();
     EXPECT_EQ(import(small, &c), GENERAL_ERROR);
     EXPECT_NE(last_error().find("model.bin"), std::string::npos) << last_error();
-    // WEIGHTS_PATH says where they are now
+    // WEIGHTS_PATH gives their new place
     ASSERT_EQ(ov_core_set_property(core.get(), "GPU", "WEIGHTS_PATH",
                                    (folder + "/elsewhere.bin").c_str()),
               OK);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hundreds of lives of everything that has a free function leave nothing behind.
+// Creating and freeing each object of the API hundreds of times leaves no memory in use.
 #include "functional_tests/api/api_test.h"
 
 #include <algorithm>
@@ -87,11 +87,11 @@ live_once(const char *device)
     run(made, make_request(made).get());
 }
 
-/* `allowed_kib`: what a driver keeps. */
+/* Creates and frees all objects `lives` times. `allowed_kib`: memory that the driver may keep. */
 void
 expect_no_growth(const char *device, size_t lives, long allowed_kib)
 {
-    std::vector<long> heap(lives); /* the readings themselves do not grow */
+    std::vector<long> heap(lives); /* allocated before, so that it does not grow */
     for (size_t i = 0; i < lives && !testing::Test::HasFailure(); i++) {
         live_once(device);
         heap[i] = heap_kib();
@@ -111,7 +111,7 @@ TEST(Lives, LeaveNothingBehind)
 
 TEST(Lives, LeaveNothingBehindOnADevice)
 {
-    const Core core = make_core(); /* its engine stays open, with its kernels */
+    const Core core = make_core(); /* keeps the engine and its kernels open */
     char *name = nullptr;
     if (ov_core_get_property(core.get(), "CPU", "FULL_DEVICE_NAME", &name) != OK)
         GTEST_SKIP() << "no OpenCL device";

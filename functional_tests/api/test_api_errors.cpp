@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Status codes and error texts: what a caller gets for each mistake.
+ * Status codes and error texts for each mistake of a caller.
  */
 #include "functional_tests/api/api_test.h"
 
@@ -13,7 +13,8 @@ namespace
 
 std::string logged;
 
-/* What the log says of a call that is INVALID_C_PARAM: no failure's text has it. */
+/* Returns what is logged by a call that fails with INVALID_C_PARAM; such a call does not change
+ * the text of the last error. */
 template <typename Call>
 std::string
 refusal(Call call)
@@ -107,7 +108,7 @@ TEST(Null, IsRefusedEverywhereBeforeAnythingElse)
               INVALID_C_PARAM);
 }
 
-/* Where it is known which one. */
+/* A NULL in a list is named by its index where that is known. */
 TEST(Null, InListsIsNamed)
 {
     Core core = make_core();
@@ -252,7 +253,7 @@ TEST(Request, CannotPutAResultIntoMemoryThatIsTooSmall)
     EXPECT_NE(last_error().find("8 bytes"), std::string::npos) << last_error();
 }
 
-/* Nothing of it is loaded, so any library will do. */
+/* The library is not loaded: its name must be that of a tokenizer extension. */
 TEST(Extension, OnlyTokenizersAreTaken)
 {
     const Core core = make_core();

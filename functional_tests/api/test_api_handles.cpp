@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles that have been freed, or are of another kind: refused, whatever is done with them.
+// Handles that were freed or are of another kind are refused by every function.
 #include "functional_tests/api/api_test.h"
 
 #include <functional>
@@ -55,7 +55,7 @@ ov_profiling_info_list_t some_infos;
 ov_available_devices_t some_devices;
 ov_core_version_list_t some_versions;
 
-// Each call is given one handle that is none, all else lives.
+// Each call gets one invalid handle; all other handles are alive.
 template <typename T> using Calls = std::vector<std::function<ov_status_e(T *)>>;
 
 Calls<ov_core_t>
@@ -280,7 +280,7 @@ TEST(HandlesOfAnotherKind, AreRefused)
     EXPECT_EQ(ov_model_inputs_size(live.model.get(), &some_size), OK);
 }
 
-// The tensor of a request is one pointer, and has as many handles as were given out.
+// A request's tensor may be handed out several times; each handle is freed separately.
 TEST(Tensors, HaveAHandleForEachTimeTheyWereGiven)
 {
     Live live;
@@ -292,7 +292,7 @@ TEST(Tensors, HaveAHandleForEachTimeTheyWereGiven)
     EXPECT_EQ(ov_tensor_get_size(second, &some_size), OK);
     live.request.reset();
     EXPECT_EQ(ov_tensor_data(second, &some_data), OK);
-    static_cast<float *>(some_data)[5] = 1; // still there
+    static_cast<float *>(some_data)[5] = 1; // the memory is still valid
     ov_tensor_free(second);
     EXPECT_EQ(ov_tensor_get_size(second, &some_size), INVALID_C_PARAM);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layouts, shapes that callers fill in themselves, and what is declared to be refused.
+ * Layouts, shapes that callers fill in themselves, and functions that are declared but refused.
  */
 #include "functional_tests/api/api_test.h"
 
@@ -9,7 +9,7 @@
 namespace
 {
 
-/* As text in brackets; the sentence where it is refused. */
+/* Returns a layout as text in brackets; the error text if it is refused. */
 std::string
 layout(const std::string &desc)
 {
@@ -86,7 +86,7 @@ TEST(Layout, RefusesWhatIsNoName)
     ov_layout_free(nullptr);
 }
 
-/* The structs are public: nothing keeps a caller from these. */
+/* The structs are public, so that a caller can make such a shape. */
 TEST(PartialShape, WithoutItsDimensionsIsNoShape)
 {
     const ov_partial_shape_t none = {{3, 3}, nullptr};

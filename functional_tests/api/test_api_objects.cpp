@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shapes, tensors, models, requests and the log, seen through the public headers.
+ * Shapes, tensors, models, requests and the log through the public headers.
  */
 #include "functional_tests/api/api_test.h"
 #include "xemoe/xemoe.h"
@@ -132,7 +132,7 @@ TEST(Tensor, CopiesStrings)
     EXPECT_EQ(ov_tensor_set_string_data(t, texts, 1), INVALID_C_PARAM);
     EXPECT_EQ(ov_tensor_set_string_data(t, texts, 2), OK);
     ov_tensor_free(t);
-    /* at creation the numbers may differ, as with OpenVINO */
+    /* the number of elements may differ from the shape at creation, as in OpenVINO */
     int64_t other[] = {1};
     for (int64_t n : {1, 3}) {
         other[0] = n;
@@ -159,7 +159,7 @@ TEST(Model, TellsItsPorts)
     ov_output_const_port_t *p = nullptr;
     ASSERT_EQ(ov_model_const_output(model.get(), &p), OK);
     ConstPort port(p);
-    model.reset(); /* ports live on */
+    model.reset(); /* ports keep the model alive */
     ov_element_type_e type = DYNAMIC;
     EXPECT_EQ(ov_port_get_element_type(p, &type), OK);
     EXPECT_EQ(type, F32);
@@ -223,7 +223,7 @@ TEST(Core, ListsDevicesAndVersions)
     ov_available_devices_t devices = {nullptr, 0};
     ASSERT_EQ(ov_core_get_available_devices(core.get(), &devices), OK);
     for (size_t i = 0; i < devices.size; i++)
-        EXPECT_STRNE(devices.devices[i], "REFERENCE"); /* which is there by its name */
+        EXPECT_STRNE(devices.devices[i], "REFERENCE"); /* available, but not listed */
     ov_available_devices_free(&devices);
     EXPECT_EQ(devices.devices, nullptr);
     ov_core_version_list_t versions = {nullptr, 0};
@@ -274,7 +274,8 @@ class Adder : public testing::Test
         Core core = make_core();
         Model model = read_text(core.get(), add_model());
         Compiled compiled = compile(core.get(), model.get());
-        request = make_request(compiled.get()); /* outlives the others */
+        /* outlives the model and the compiled model */
+        request = make_request(compiled.get());
     }
 
     void set(const char *name, float *data, int64_t rows)
@@ -317,7 +318,7 @@ TEST_F(Adder, AHeldOutputShowsEachRun)
     ASSERT_EQ(ov_infer_request_infer(request.get()), OK) << last_error();
     EXPECT_EQ(numbers(y)[5], 66);
     request.reset();
-    EXPECT_EQ(numbers(y)[5], 66); /* and outlives the request */
+    EXPECT_EQ(numbers(y)[5], 66); /* the tensor outlives the request */
 }
 
 TEST_F(Adder, WritesIntoTheCallersMemory)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ov_infer_request_get_profiling_info: a row a step, of the last run.
+ * ov_infer_request_get_profiling_info: a row for each step of the last run.
  */
 #include "functional_tests/api/api_test.h"
 
@@ -38,7 +38,7 @@ infer(ov_infer_request_t *request)
     ASSERT_EQ(ov_infer_request_infer(request), OK) << last_error();
 }
 
-/* The only row, the Add's. */
+/* Returns the only row, that of the Add. */
 ov_profiling_info_t
 expect_add(const List &l)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties of the core, of devices and of compiled models, and what they have effect on.
+ * Properties of the core, of devices and of compiled models, and their effects.
  */
 #include "functional_tests/api/api_test.h"
 #include "xemoe/xemoe.h"
@@ -47,7 +47,7 @@ TEST(Properties, OfTheCoreReachTheDevices)
     EXPECT_EQ(property(core.get(), "", "ENABLE_MMAP"), "NO");
 }
 
-/* As compiling for it is. */
+/* A property of an unknown device is refused, as compiling for it is. */
 TEST(Properties, OfADeviceThatNobodyKnowsAreRefused)
 {
     Core core = make_core();
@@ -68,7 +68,8 @@ TEST(Properties, OfADeviceThatNobodyKnowsAreRefused)
             << known << ": " << last_error();
 }
 
-/* What OpenVINO stores until it loads the plugin comes out at the first use. */
+/* As in OpenVINO, properties are stored until the device is first used; then an invalid one is
+ * reported. */
 TEST(Properties, AreCheckedWhenTheDeviceIsUsedFirst)
 {
     Core core = make_core();
@@ -85,7 +86,7 @@ TEST(Properties, AreCheckedWhenTheDeviceIsUsedFirst)
     }
     ASSERT_EQ(ov_core_set_property(core.get(), "GPU", "PERF_COUNT", "YES"), OK);
     EXPECT_EQ(property(core.get(), "GPU", "PERF_COUNT"), "YES");
-    /* from now on at once, and the old value stays */
+    /* from now on refused at once; the old value stays */
     EXPECT_EQ(ov_core_set_property(core.get(), "GPU", "PERF_COUNT", "perhaps"),
               GENERAL_ERROR);
     EXPECT_EQ(ov_core_set_property(core.get(), "GPU", "NO_SUCH_KEY", "1"), GENERAL_ERROR);
@@ -121,8 +122,8 @@ TEST(Properties, ForAllDevicesReachThoseThatAreUsedLater)
     EXPECT_NE(last_error().find("NO_SUCH_KEY"), std::string::npos) << last_error();
 }
 
-/* Entries of a folder of compiled kernels, each with its file's number: a file that is written
- * anew has another. */
+/* Returns the files of a folder of compiled kernels with their inode numbers: a file that is
+ * written again has another number. */
 std::map<std::string, ino_t>
 kernels_in(const std::string &dir)
 {
@@ -135,7 +136,7 @@ kernels_in(const std::string &dir)
     return found;
 }
 
-/* The sum on the GPU; `dir` is the property's, for the compile call where `late`. */
+/* Runs the sum on the GPU; `dir` is the cache folder, given to the compile call if `late`. */
 void
 add_on_gpu(const std::string &dir, bool late)
 {
@@ -175,13 +176,13 @@ TEST(Properties, CacheDirKeepsKernels)
     ASSERT_NE(mkdtemp(dir), nullptr);
     const std::string folder = std::string(dir) + "/made";
     add_on_gpu(folder, false);
-    if (std::filesystem::exists(folder)) { /* not every driver lets its kernels be kept */
+    if (std::filesystem::exists(folder)) { /* some drivers do not allow storing kernels */
         const auto first = kernels_in(folder);
         EXPECT_GE(first.size(), 1u);
         add_on_gpu(folder, true);
         auto second = kernels_in(folder);
-        /* Taken, not built and stored again. One is kept the next time only where another process
-         * had built something in the same moment (runtime/driver_files.h). */
+        /* Kernels are loaded, not built and stored again. Only if another process built something
+         * at the same moment, a kernel is stored one run later (runtime/driver_files.h). */
         for (const auto &[name, number] : first)
             EXPECT_EQ(second[name], number) << name;
     }
@@ -250,7 +251,8 @@ TEST(Properties, OfCompiledModels)
         "GPU.0");
 }
 
-/* By a name of its own, with properties of its own; the same device may be GPU too. */
+/* The processor has a device name and properties of its own; the same device may also be named
+ * GPU. */
 TEST(Properties, OfTheProcessor)
 {
     Core core = make_core();
@@ -269,7 +271,7 @@ TEST(Properties, OfTheProcessor)
     EXPECT_EQ(property(compiled.get(), "XM_UBATCH"), "64");
 }
 
-/* Programs may ask for a property before they set it. */
+/* Programs may read a property before they set it. */
 TEST(Properties, WithoutEffectAreListedApart)
 {
     Core core = make_core();
@@ -296,7 +298,7 @@ TEST(Properties, WithoutEffectAreListedApart)
     }
 }
 
-/* What the adder answers to 1 + 3, 2 + 4. */
+/* Checks the compiled adder with 1 + 3 and 2 + 4. */
 void
 expect_sums(ov_compiled_model_t *compiled)
 {
@@ -332,7 +334,7 @@ TEST(Export, GivesTheModelBackFromBytesAndFromAFile)
         OK)
         << last_error();
     Compiled from_bytes(imported);
-    std::fill(bytes.begin(), bytes.end(), '\0'); /* they were the caller's */
+    std::fill(bytes.begin(), bytes.end(), '\0'); /* the caller's bytes may change now */
     expect_sums(from_bytes.get());
     EXPECT_EQ(property(from_bytes.get(), "NETWORK_NAME"), "adder");
     EXPECT_EQ(property(from_bytes.get(), "LOADED_FROM_CACHE"), "YES");
@@ -407,7 +409,7 @@ TEST(Properties, ThatProgramsSetByHabitDoNotFail)
     EXPECT_NE(last_error().find("DEVICE_ID is 99"), std::string::npos) << last_error();
     EXPECT_EQ(ov_core_set_property(core.get(), "GPU", "DEVICE_ID", "99"), OK);
     EXPECT_EQ(ov_core_compile_model(core.get(), model.get(), "GPU.0", 0, &compiled), OK)
-        << last_error(); /* the name says which one it is */
+        << last_error(); /* the name selects the device */
     ov_compiled_model_free(compiled);
 }
 

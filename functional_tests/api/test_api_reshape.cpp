@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other shapes for the inputs of models: what ports then say, what runs, what contradicts.
+ * Changing the shapes of a model's inputs: shapes of ports, runs, and contradictions.
  */
 #include "functional_tests/api/api_test.h"
 
@@ -21,7 +21,7 @@ shape_of(Dims &d)
     return {{rank, rank}, d.data()};
 }
 
-/* The port's shape as text: "{?,1..8}". */
+/* Returns the port's shape as text: "{?,1..8}". */
 std::string
 shape_text(const ov_output_const_port_t *port)
 {
@@ -58,7 +58,7 @@ reshape(const ov_model_t *m, const char *name, Dims d)
     return ov_model_reshape_input_by_name(m, name, shape_of(d));
 }
 
-/* y = a + b of [?,2]. */
+/* The model y = a + b of [?,2]. */
 struct Reshape : testing::Test {
     Core core = make_core();
     Model model = read_text(core.get(), add_model());
@@ -94,7 +94,8 @@ TEST_F(Reshape, ANumberGoesThroughTheModel)
     EXPECT_EQ(static_cast<float *>(data)[5], 12);
 }
 
-/* What was compiled keeps its shapes; a number may become another, and a ? again. */
+/* A compiled model keeps its shapes. A fixed dimension may be changed again, or become dynamic
+ * again. */
 TEST_F(Reshape, CanBeRepeatedAndTakenBack)
 {
     for (const char *name : {"a", "b"})
@@ -219,7 +220,8 @@ read_language_model(const ov_core_t *core)
     return Model(read);
 }
 
-/* One program serves every length, so the graph keeps its symbols; ports keep to the numbers. */
+/* The graph keeps its symbols, because one program runs all lengths; the ports show the fixed
+ * dimensions. */
 TEST(ReshapeOfALanguageModel, BindsItsLengths)
 {
     const Core core = make_core();
@@ -234,7 +236,7 @@ TEST(ReshapeOfALanguageModel, BindsItsLengths)
         << last_error();
     const Compiled compiled = compile(core.get(), read, "GPU");
     const Request r = make_request(compiled.get());
-    /* inputs whose numbers are all known are there to be filled */
+    /* inputs with fully known shapes have tensors to be filled in place */
     for (const char *name : {"input_ids", "attention_mask", "position_ids"}) {
         ov_tensor_t *t = nullptr;
         void *data = nullptr;
@@ -255,7 +257,7 @@ TEST(ReshapeOfALanguageModel, BindsItsLengths)
     ASSERT_EQ(ov_infer_request_infer(r.get()), OK) << last_error();
 }
 
-/* Symbols would agree with any number. */
+/* Symbols would accept any rank. */
 TEST(ReshapeOfALanguageModel, RefusesARankThatItsOperationsDoNotTake)
 {
     const Core core = make_core();
@@ -296,7 +298,7 @@ TEST(ReshapeOfALanguageModel, InfersEveryModelAnew)
     }
 }
 
-/* The IR's own ranges. */
+/* The ranges of dimensions in the IR. */
 TEST(Bounds, OfAFileAreShown)
 {
     const Core core = make_core();

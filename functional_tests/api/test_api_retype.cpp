@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other element types for the tensors of inputs and outputs: what ports then say, and what runs.
+ * Changing the element types of input and output tensors: types of ports, and runs.
  */
 #include "functional_tests/api/api_test.h"
 #include "xemoe/xemoe.h"
@@ -8,7 +8,7 @@
 namespace
 {
 
-/* sum = a + b of one row of two numbers; a as bytes, sum in f64. */
+/* The model sum = a + b of one row of two numbers; a as u8, sum as f64. */
 class Retype : public testing::TestWithParam<const char *>
 {
   protected:
@@ -68,7 +68,7 @@ TEST_P(Retype, ConvertsFromAndTo)
     EXPECT_EQ(static_cast<uint16_t *>(data)[1], 0xbd00) << "-1.25";
 }
 
-/* An OpenCL device has no f64: its compiled model says so. */
+/* An OpenCL device has no f64: the compiled model reports another type. */
 TEST_P(Retype, GivesTheTypeOfTheCompiledModel)
 {
     ASSERT_EQ(xm_model_set_output_type(model.get(), 0, F64), OK) << last_error();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models whose sizes only a run's shapes tell: two inputs of any length, added.
+// Models whose sizes depend on the shapes of a run: the sum of two inputs of any length.
 #include "functional_tests/api/small_model.h"
 
 #include <cmath>
@@ -21,7 +21,7 @@ property(ov_compiled_model_t *c, const char *key)
     return s;
 }
 
-// a [rows_a,2] + b [rows_b,2]: the values of a row are its number, and so on.
+// Runs a [rows_a,2] + b [rows_b,2], whose values depend on the row.
 struct Sum {
     std::vector<float> y;
     int64_t rows = 0;
@@ -68,7 +68,7 @@ expect_sum(ov_infer_request_t *request, int64_t rows_a, int64_t rows_b)
     }
 }
 
-// y = relu(attention_mask), which no other input says the length of.
+// y = relu(attention_mask): no other input determines the mask's length.
 const char mask_alone[] = R"(<net name="mask" version="11"><layers>
 <layer id="0" name="attention_mask" type="Parameter" version="opset1">
 <data shape="?,?" element_type="f32"/><output>
@@ -98,7 +98,7 @@ class AnyShape : public testing::TestWithParam<const char *>
     Compiled compiled;
 };
 
-// More shapes than there are programs kept, each of them twice, one of the lengths 1 or none.
+// More shapes than programs are kept for; each twice; with a length of 1 or 0.
 TEST_P(AnyShape, IsComputedWithEitherLengthBroadcast)
 {
     Request request = make_request(compiled.get());
@@ -198,9 +198,10 @@ TEST(AnyShapeMeasured, TellsOfTheRunBefore)
     ov_profiling_info_list_free(&infos);
 }
 
-/* ---- what small sizes do not fit, and states --------------------------------------------- */
+/* ---- shapes that small sizes do not fit, and states ------------------------------------------ */
 
-/* y [n,8] of x [?,?]: no program is for one element. */
+/* y [n,8] of x [?,?]: no shape with one element fits, so that the first program needs a larger
+ * one. */
 TEST(Shapes, ThatCutInPartsAreFoundForTheFirstProgram)
 {
     Core core = make_core();
@@ -228,7 +229,7 @@ TEST(Shapes, ThatCutInPartsAreFoundForTheFirstProgram)
     EXPECT_NE(last_error().find("12 elements"), std::string::npos) << last_error();
 }
 
-/* The last two rows of all so far. */
+/* The state is the last two rows of all rows so far. */
 TEST(States, MayBeWindows)
 {
     Core core = make_core();

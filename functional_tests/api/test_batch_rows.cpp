@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A row of logits does not depend on the rows beside it: which kernel multiplies depends on how
- * many tokens a step has, and one row is the same from all of them, but for the order of sums. For
- * dense weights, 8-bit blocks and 4-bit blocks. CTest runs this program also with fewer features of
- * the processor for oneDNN (ONEDNN_MAX_CPU_ISA), which multiplies dense weights from 128 tokens on.
+ * A row of logits does not depend on the rows beside it. The number of tokens of a step selects
+ * the kernel, and all kernels give the same row except for the order of sums. Tested for dense
+ * weights, 8-bit blocks and 4-bit blocks. CTest also runs this program with fewer processor
+ * features for oneDNN (ONEDNN_MAX_CPU_ISA), which multiplies dense weights from 128 tokens on.
  */
 #include "functional_tests/api/language_model.h"
 #include "functional_tests/common/folder.h"
@@ -12,10 +12,11 @@
 namespace
 {
 
-/* As `xemoe verify` calls it "essentially identical". */
+/* The limit that `xemoe verify` calls "essentially identical". */
 const double BOUND = 1e-6;
 
-/* Tokens that differ, in an order of `seed`; a small model's vocabulary has them. */
+/* Returns different tokens in an order that depends on `seed`, all within a small model's
+ * vocabulary. */
 Ids
 make_ids(size_t n, uint32_t seed)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A C program as users write them: reads a model, compiles it for GPU, feeds a prompt,
- * takes the best token, goes on with the states. The tokens must be those that OpenVINO
- * gives for the same file (golden/openvino_int4_asym_g64.safetensors, prompt "short").
+ * A C program as users write it: reads a model, compiles it for GPU, runs a prompt, takes the
+ * likeliest token, and continues with the states. The tokens must be those of OpenVINO for the
+ * same file (golden/openvino_int4_asym_g64.safetensors, prompt "short").
  *
  *     test_c_api MODELS_DIR
  */
@@ -86,7 +86,7 @@ best_token(ov_infer_request_t *r, int64_t n_tokens)
     return best;
 }
 
-/* `n` tokens after `past` others; the best token after the last. */
+/* Runs n tokens after `past` others and returns the likeliest token after the last. */
 static int64_t
 step(ov_infer_request_t *r, enum run_kind kind, int64_t past, int64_t n,
      const int64_t *ids)
@@ -142,7 +142,7 @@ run_request(ov_infer_request_t *r)
     CHECK(ov_infer_request_wait_for(r, 1000) == OK);
 }
 
-/* Everything but the request is freed before it runs. */
+/* Creates a request; everything else is freed before it runs. */
 static ov_infer_request_t *
 make_request(const char *model_path)
 {
@@ -168,7 +168,7 @@ lose_file(const char *path, uint64_t mapped_bytes)
     (void)mapped_bytes;
 }
 
-/* Called for the kernels in their order. */
+/* Called for each kernel that is built, in order. */
 static void
 count_build(void *context, const char *kernel, uint64_t k, uint64_t n)
 {

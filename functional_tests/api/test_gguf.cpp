@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GGUF files through the public API, against the same model run in f32 with the numbers that
- * their blocks stand for. What llama.cpp makes of the same files is a measure: it rounds
- * activations to 8 bits, which nothing here does.
+ * GGUF files through the public API, compared with the same model in f32 with decoded weights.
+ * llama.cpp's results for the same files bound the error: it rounds activations to 8 bits, which
+ * is not done here.
  */
 #include <algorithm>
 #include <map>
@@ -15,7 +15,7 @@ namespace
 
 constexpr size_t GREEDY = 32, TOP = 5;
 
-/* Each position's five largest logits, golden's and its own: the worst of their NMSE. */
+/* Returns the largest NMSE of a position, over the golden five largest logits and its own. */
 double
 worst_position(const Matrix &m, const Safetensors &golden, const std::string &prompt)
 {
@@ -43,7 +43,7 @@ class Gguf : public testing::TestWithParam<GgufFile>
     const GgufFile file = GetParam();
     const Safetensors golden = file.golden("dequant");
 
-    /* Compiled once a file and precision. */
+    /* Returns the model, compiled once for a file and precision. */
     const LanguageModel &model(const char *precision)
     {
         auto &m = open[file.path() + precision];
@@ -58,7 +58,7 @@ class Gguf : public testing::TestWithParam<GgufFile>
         open.clear();
     }
 
-    /* The worst position of all prompts. */
+    /* Returns the worst position of all prompts. */
     double worst(const char *precision)
     {
         double all = 0.0;
@@ -70,7 +70,8 @@ class Gguf : public testing::TestWithParam<GgufFile>
         return all;
     }
 
-    /* The tokens that come behind a prompt, and by how much each was the likeliest. */
+    /* Generates the likeliest tokens after a prompt, and the margin of each over the second
+     * likeliest. */
     void greedy(const char *precision, const std::string &prompt, Ids *tokens,
                 Floats *margins)
     {
@@ -120,7 +121,7 @@ TEST_P(Gguf, LogitsInHalfPrecisionToo)
     EXPECT_LE(worst("f16"), 1e-3);
 }
 
-/* In half precision another token may come only where two are next to equal. */
+/* In f16 another token may come only if two logits are almost equal. */
 TEST_P(Gguf, GreedyTokensInHalfPrecisionToo)
 {
     for (const char *prompt : gguf_prompts) {

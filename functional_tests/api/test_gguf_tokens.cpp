@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One compiled program and any number of tokens: each row of logits is what a program gives that
- * has run nothing else, whatever ran before, in whatever pieces, beside whoever. A norm that
- * writes its first row only is planted to see that this finds it.
+ * One compiled program and any number of tokens: each row of logits equals that of a program that
+ * ran nothing else, whatever ran before, in whatever pieces, beside whatever other sequences. To
+ * prove that the test finds errors, a norm that writes only its first row is planted.
  */
 #include <algorithm>
 #include <cstring>
@@ -18,10 +18,11 @@
 namespace
 {
 
-/* One token, few, more than a chunk of 16, 64 and 512 has; always one that is not a multiple. */
+/* One token, few tokens, more than a chunk of 16, 64 and 512 has; all but the first not multiples
+ * of these. */
 const std::vector<size_t> lengths = {1, 2, 7, 33, 129, 1025};
 enum { SOME_VOCABULARY = 1400 };
-constexpr int32_t NEXT = 77; /* what is decoded behind a prompt */
+constexpr int32_t NEXT = 77; /* the token decoded after a prompt */
 
 Ids
 prompt_of(size_t n)
@@ -41,7 +42,7 @@ append(Matrix *m, const Matrix &more)
     m->data.insert(m->data.end(), more.data.begin(), more.data.end());
 }
 
-/* All rows of a prompt, and the one of the token behind it. */
+/* Returns all rows of a prompt, and the row of the token after it. */
 Matrix
 rows_of(const LanguageModel &model, size_t n)
 {
@@ -51,7 +52,7 @@ rows_of(const LanguageModel &model, size_t n)
     return m;
 }
 
-/* The same rows, a token a run. */
+/* Returns the same rows, with one token in each run. */
 Matrix
 rows_one_by_one(const LanguageModel &model, size_t n)
 {
@@ -64,7 +65,8 @@ rows_one_by_one(const LanguageModel &model, size_t n)
     return m;
 }
 
-/* Rows of which an element is further from the other's than 1e-5 of that row's largest. NaN is. */
+/* Returns the number of rows with an element that differs by more than 1e-5 of the row's largest.
+ * NaN counts as different. */
 size_t
 rows_off(const Matrix &m, const Matrix &want)
 {
@@ -102,7 +104,7 @@ class Tokens : public testing::TestWithParam<GgufFile>
         return LanguageModel(file.path(), {"f32", "f32", chunk});
     }
 
-    /* What a program gives that has run nothing else. */
+    /* Returns the rows of a program that ran nothing else. */
     const Matrix &fresh(size_t n)
     {
         const auto key = std::make_pair(file.path(), n);
@@ -151,7 +153,7 @@ TEST_P(Tokens, OneByOne)
     EXPECT_EQ(rows_off(rows_one_by_one(model, 7), fresh(7)), 0u);
 }
 
-/* Prompts of several lengths in one run, then the token behind each of them. */
+/* Runs prompts of several lengths together, then the token after each of them. */
 TEST_P(Tokens, BesideNeighbours)
 {
     const std::vector<std::vector<size_t>> groups = {{7, 129, 1, 33}, {33, 2, 1025, 7}};
@@ -179,9 +181,9 @@ TEST_P(Tokens, BesideNeighbours)
 INSTANTIATE_TEST_SUITE_P(Families, Tokens, testing::ValuesIn(some(gguf_families, 2)),
                          gguf_name);
 
-/* ---- what would be found --------------------------------------------------------------- */
+/* ---- a planted fault ------------------------------------------------------------------- */
 
-/* The kernels of norms that CPU devices take, of which only the first row is written. */
+/* Plants kernels of the norms for CPU devices that write only the first row. */
 void
 plant_fault(const Folder &folder)
 {
@@ -194,7 +196,8 @@ plant_fault(const Folder &folder)
     }
 }
 
-/* In a process of its own, since kernels are read once: 0 rows off, or some. */
+/* Exit codes of a child process, because kernels are read once in a process: no rows differ, or
+ * some do. */
 enum { NONE_OFF = 40, SOME_OFF };
 
 [[noreturn]] void
@@ -229,9 +232,9 @@ INSTANTIATE_TEST_SUITE_P(Families, Faults,
                                                 1)),
                          gguf_name);
 
-/* ---- programs beside each other -------------------------------------------------------- */
+/* ---- several programs ------------------------------------------------------------------- */
 
-/* What a model without experts gives does not depend on one with experts. */
+/* A model without experts gives the same results beside a model with experts. */
 TEST(Programs, ChangeNothingForEachOther)
 {
     const std::string dense = gguf_files[2].path(), experts = gguf_files[1].path();
@@ -246,7 +249,7 @@ TEST(Programs, ChangeNothingForEachOther)
 
 /* ---- masks ----------------------------------------------------------------------------- */
 
-/* A request's inputs, each with bytes behind it that no kernel may read as a part of it. */
+/* The inputs of a request, each followed by bytes that no kernel may read as input. */
 class Guarded
 {
   public:
@@ -255,7 +258,7 @@ class Guarded
     {
     }
 
-    /* The rows of the next tokens. */
+    /* Returns the rows of the next tokens. */
     Floats run(const Ids &ids)
     {
         const size_t n = ids.size();
@@ -314,8 +317,8 @@ class Masks : public testing::TestWithParam<GgufFile>
 {
 };
 
-/* Layers with a window and layers without see different numbers of keys through one mask. Bytes
- * of NaN behind it change nothing, however few bits keys and values have. */
+/* Layers with and without a window read different numbers of keys of one mask. NaN bytes after
+ * the mask change nothing, for any cache type. */
 TEST_P(Masks, EndWhereTheyEnd)
 {
     const Ids ids = GgufPrompt(GetParam(), "long").ids;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A host program that has called setlocale(LC_ALL, "") for a user who writes a decimal comma: the
- * logits are the reference's all the same. Numbers go through text on their way into kernels
- * (build options), into graphs and out of properties.
+ * A host program that called setlocale(LC_ALL, "") for a user with a decimal comma: the logits
+ * equal the reference's. Numbers pass through text on their way into kernels (build options),
+ * into graphs and out of properties.
  */
 #include <vector>
 
@@ -39,7 +39,8 @@ class InACommaLocale : public testing::TestWithParam<Golden>
     }
 };
 
-/* One row of integers as an input; models that lack it (no beams, say) do without. */
+/* Sets an input of integers; models without this input (for example without beams) are left
+ * alone. */
 static void
 feed(ov_infer_request_t *request, const char *name, ov_element_type_e type,
      std::vector<int64_t> dims, void *data)
@@ -52,7 +53,7 @@ feed(ov_infer_request_t *request, const char *name, ov_element_type_e type,
     ASSERT_EQ(ov_infer_request_set_tensor(request, name, t), OK) << last_error();
 }
 
-/* Logits of the last position. */
+/* Returns the logits of the last position. */
 static Floats
 last_logits(ov_infer_request_t *request)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every function of the public headers, every pointer of it once NULL: the code for a missing
- * argument, a line in the log, the last failure's text as it was, and nothing written. A handle
- * that was freed, or one of another kind, is no better than NULL. With a text of a megabyte in
- * place of each text nothing worse than a failure comes.
+ * Every function of the public headers is called with each pointer NULL in turn: it returns the
+ * code for a missing argument, logs a line, keeps the text of the last error, and writes nothing.
+ * Handles that were freed or are of another kind are refused in the same way. With one megabyte
+ * in place of each text nothing worse than a failure happens.
  */
 #include "functional_tests/api/null_walk_values.h"
 
@@ -19,7 +19,7 @@ begins_with(const std::string &text, const std::string &begin)
     return text.compare(0, begin.size(), begin) == 0;
 }
 
-/* Of a failure that has nothing to do with what comes next. */
+/* Makes an unrelated failure and returns the text that it leaves. */
 static std::string
 leave_sentence(const ov_core_t *core)
 {
@@ -43,7 +43,7 @@ class NullWalk : public testing::Test
         values = nullptr;
     }
 
-    /* The cases of a kind, but for those of objects that are not there. */
+    /* Returns the cases of a kind, without those of objects that do not exist here. */
     static std::vector<null_walk_case> cases(null_walk_kind kind)
     {
         std::vector<null_walk_case> list;
@@ -94,7 +94,7 @@ TEST_F(NullWalk, WhatIsMissingIsRefused)
         expect_refusal(c, values->v);
 }
 
-/* A second free is none, too. */
+/* Freeing twice has no effect either. */
 TEST_F(NullWalk, StrangeHandlesAreRefused)
 {
     null_walk_values dead = {};
@@ -110,7 +110,7 @@ TEST_F(NullWalk, StrangeHandlesAreRefused)
         expect_refusal(c, v);
 }
 
-/* Functions without a code, and arguments without which the others do. */
+/* Functions without a code, and optional arguments. */
 TEST_F(NullWalk, WhatMayBeMissingIsNotNeeded)
 {
     for (const null_walk_case &c : cases(NULL_WALK_OPTIONAL)) {

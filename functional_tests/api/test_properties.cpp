@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties of devices and compiled models: what is listed can be read, and set to what it is;
- * values that programs compare; what is refused, and how.
+ * Properties of devices and compiled models: listed ones can be read, and set to the value that
+ * was read; values that programs compare; refusals.
  */
 #include "functional_tests/api/api_test.h"
 
@@ -75,7 +75,7 @@ class OfADevice : public testing::TestWithParam<const char *>
 INSTANTIATE_TEST_SUITE_P(Devices, OfADevice, testing::Values("GPU", "CPU"),
                          [](const auto &info) { return info.param; });
 
-/* What changes from one question to the next. */
+/* Whether the value changes from one read to the next. */
 bool
 is_moving(const std::string &key)
 {
@@ -103,7 +103,7 @@ TEST_P(OfADevice, EveryListedKeyIsReadAndThoseThatAreNotForReadingOnlyAreSet)
     EXPECT_GT(n_set, 40u);
 }
 
-/* OpenVINO's GPU plugin has these; those that are only written are in no list. */
+/* Keys of OpenVINO's GPU plugin; keys that can only be written are not listed. */
 TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
 {
     for (const char *key : {"SUPPORTED_PROPERTIES",
@@ -132,7 +132,7 @@ TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
                             "AVAILABLE_DEVICE_MEM_SIZE"})
         EXPECT_FALSE(get(core.get(), GetParam(), key).empty()) << key;
     const struct {
-        const char *key, *value; /* NULL: any */
+        const char *key, *value; /* value NULL: any */
     } settable[] = {{"PERF_COUNT", "NO"},
                     {"MODEL_PRIORITY", "MEDIUM"},
                     {"GPU_HOST_TASK_PRIORITY", "MEDIUM"},
@@ -181,7 +181,7 @@ TEST_P(OfADevice, KnowsTheKeysOfOpenVinosPlugin)
     }
 }
 
-/* The values that OpenVINO's plugins take, and what is read after them. */
+/* Values that OpenVINO's plugins accept, and the values read afterwards. */
 TEST_P(OfADevice, TakesTheValuesOfOpenVinosPlugins)
 {
     const struct {
@@ -221,7 +221,7 @@ TEST_P(OfADevice, TakesTheValuesOfOpenVinosPlugins)
     }
 }
 
-/* What runs is what is read: kernels have f32 and f16, and the cache has f16. */
+/* Reads give what runs: kernels have f32 and f16, and the cache is f16. */
 TEST_P(OfADevice, ModelsInBf16ReadAsWhatRuns)
 {
     const char path[] =
@@ -416,7 +416,7 @@ TEST_P(OfADevice, PrioritiesAreAListOfDevices)
     EXPECT_EQ(get(Compiled(c).get(), "EXECUTION_DEVICES"), "REFERENCE");
 }
 
-/* Its file says 8; the user's word is above that. */
+/* The model's file says 8; the user's value takes precedence. */
 TEST_P(OfADevice, OptionsOfTheModelsFileAreDefaults)
 {
     const char path[] =
@@ -435,7 +435,7 @@ TEST_P(OfADevice, OptionsOfTheModelsFileAreDefaults)
     }
 }
 
-/* The reference has no use for options, but programs read what they have set. */
+/* The reference does not use options, but programs must read what they set. */
 TEST(OfTheReference, OptionsAreGivenBack)
 {
     Core core = make_core();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts, and tensors in memory of the device, on a small model: what is shared with whom,
- * and who may be freed before whom.
+ * Contexts, and tensors in device memory, on a small model: what is shared, and in which order
+ * objects may be freed.
  */
 #include <filesystem>
 #include <thread>
@@ -72,7 +72,7 @@ TEST_F(RemoteAdder, PropertiesOfACompilationHold)
     ov_free(value);
 }
 
-/* What was kept of a model that was compiled elsewhere, too. */
+/* This includes a model loaded from the cache, which was compiled elsewhere. */
 TEST_F(RemoteAdder, ModelsFromTheCacheAreInTheContext)
 {
     const std::filesystem::path folder =
@@ -97,7 +97,7 @@ TEST_F(RemoteAdder, ModelsFromTheCacheAreInTheContext)
     std::filesystem::remove_all(folder);
 }
 
-/* ---- memory of both ------------------------------------------------------------------- */
+/* ---- shared memory ---------------------------------------------------------------------- */
 
 TEST_F(RemoteAdder, BuffersOfTheCallerAreReadAndWrittenInHisQueue)
 {
@@ -126,7 +126,7 @@ TEST_F(RemoteAdder, SoInAQueueThatIsOutOfOrder)
     }
 }
 
-/* A write that comes late, in a queue of either kind: the run was asked for before. */
+/* A write that is enqueued but finishes late, in queues of both kinds: the run waits for it. */
 TEST_F(RemoteAdder, WaitsForWhatIsEnqueuedBeforeIt)
 {
     for (cl_command_queue_properties bits : {0, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE}) {
@@ -139,7 +139,7 @@ TEST_F(RemoteAdder, WaitsForWhatIsEnqueuedBeforeIt)
         set(r, "a", tensor_of(c.get(), F32, shape, "OCL_BUFFER", ma));
         set_host(r, "b", b);
         set(r, "y", tensor_of(c.get(), F32, shape, "OCL_BUFFER", my));
-        infer(r); /* all kernels are there */
+        infer(r); /* builds all kernels */
         a = numbers(2);
         const std::vector<uint8_t> want = expected(compiled.get());
         cl_event go = clCreateUserEvent(context, nullptr);
@@ -163,7 +163,7 @@ TEST_F(RemoteAdder, ResultsAreTheSameWithoutAContext)
     EXPECT_EQ(expected(inside.get()), expected(outside.get()));
 }
 
-/* Whatever options a model is compiled with. */
+/* With any options of the compiled model. */
 TEST_F(RemoteAdder, MemoryOfTheDevicesOwnContextServesAllModels)
 {
     ov_remote_context_t *own = nullptr;
@@ -191,7 +191,7 @@ TEST_F(RemoteAdder, MemoryOfTheDevicesOwnContextServesAllModels)
     }
 }
 
-/* What a program would do with USM itself. */
+/* Memory that a program allocates with USM itself. */
 class RemoteUsm : public RemoteAdder
 {
   protected:
@@ -298,7 +298,7 @@ TEST_F(RemoteAdder, AHostTensorIsATensorAsAnyOther)
     EXPECT_EQ(ov_remote_tensor_get_params(t, &n, &text), INVALID_C_PARAM);
 }
 
-/* The bytes follow the tensor that is set last, whichever kinds come one after the other. */
+/* The data come from the tensor that was set last, for each order of host and device tensors. */
 TEST_F(RemoteAdder, TensorsOfHostAndDeviceTakeTurns)
 {
     const Context c = share(queue);
@@ -315,7 +315,7 @@ TEST_F(RemoteAdder, TensorsOfHostAndDeviceTakeTurns)
     expect_bits(bytes_of(out), second);
     b = numbers(9);
     run_on(r, c.get(), queue, expected(compiled.get()));
-    expect_bits(bytes_of(out), second); /* it is bound no more */
+    expect_bits(bytes_of(out), second); /* no longer bound */
 }
 
 TEST_F(RemoteAdder, ATensorHasTheShapeOfTheResult)
@@ -336,7 +336,7 @@ TEST_F(RemoteAdder, ATensorHasTheShapeOfTheResult)
     expect_error(ov_tensor_data(y.get(), &data), "the host has no pointer to them");
 }
 
-/* A model that has a program for each set of shapes. */
+/* A model that is compiled for each set of shapes. */
 TEST_F(RemoteAdder, ModelsThatAreCompiledForEachShapeTakeMemoryToo)
 {
     const Context c = share(queue);
@@ -377,7 +377,7 @@ TEST_F(RemoteAdder, RunsInTheBackground)
     expect_bits(read_mem(my, n_bytes, queue), want);
 }
 
-/* ---- lives ---------------------------------------------------------------------------- */
+/* ---- lifetimes --------------------------------------------------------------------------- */
 
 TEST_F(RemoteAdder, WhatIsFreedFirstLivesAsLongAsOthersNeedIt)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A context of several devices: which one is meant, and memory that they share.
+ * A context with several devices: which of them a model uses, and memory that they share.
  */
 #include "functional_tests/api/remote_adder.h"
 
 namespace
 {
 
-/* A context of two; on PoCL with POCL_DEVICES="cpu cpu". */
+/* A context of two devices; on PoCL with POCL_DEVICES="cpu cpu". */
 class RemoteDevices : public RemoteAdder
 {
   protected:
@@ -86,7 +86,7 @@ TEST_F(RemoteDevices, TheDevicesOwnContextIsWhereModelsAreCompiled)
     EXPECT_EQ(params_of(Context(of_model).get()), params_of(c));
 }
 
-/* Memory that the first device writes is read by the second, and the other way round. */
+/* Each device reads memory that the other wrote. */
 TEST_F(RemoteDevices, AModelRunsOnTheSecond)
 {
     cl_command_queue on_first = make_queue(both);

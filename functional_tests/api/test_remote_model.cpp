@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A language model in somebody else's OpenCL context and queue, all its inputs and its logits in
- * his buffers: the same bits as with tensors of the host, run by run.
+ * A language model in an application's OpenCL context and queue, with all inputs and logits in
+ * the application's buffers: in each run the bits equal those with host tensors.
  */
 #include "functional_tests/api/remote_test.h"
 
 namespace
 {
 
-/* What a run is given; rows of ids one after the other. */
+/* The inputs of a run; rows of ids one after the other. */
 struct Feed {
     int64_t batch, tokens;
     std::vector<int64_t> ids;
-    std::vector<int64_t> mask; /* of past and new positions; empty: ones */
+    std::vector<int64_t> mask; /* past and new positions; empty: all ones */
 };
 
 class RemoteModel : public Remote
@@ -40,7 +40,7 @@ class RemoteModel : public Remote
         compiled.reset(c);
     }
 
-    /* A tensor of the host, or of a buffer that is written without waiting. */
+    /* Sets an input: a host tensor, or a buffer that is written without waiting. */
     template <typename T>
     void give(const Request &r, const char *name, ov_element_type_e type, Dims dims,
               const std::vector<T> &values, bool is_remote)
@@ -152,7 +152,7 @@ TEST_F(RemoteModel, AMaskWithHoles)
                  {1, 1, {1024}, {1, 1, 0, 1, 1, 1}}});
 }
 
-/* Ids are checked wherever they are; a run that fails leaves the request as it was. */
+/* Ids are checked in device memory, too. A failed run leaves the request as it was. */
 TEST_F(RemoteModel, IdsThatAreNoneAreFound)
 {
     compile_with("512");

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts and tensors in memory of the device that are refused, with the sentence that says why.
+ * Contexts and device tensors that are refused, and the error texts.
  */
 #include "functional_tests/api/remote_adder.h"
 
 namespace
 {
 
-/* The core that refused goes on with its own. */
+/* After the refusal the core works with its own context. */
 TEST_F(RemoteAdder, TheOwnContextOfAnotherCoreIsNoPlace)
 {
     const Core other = make_core();
@@ -26,7 +26,7 @@ TEST_F(RemoteAdder, TheOwnContextOfAnotherCoreIsNoPlace)
 TEST_F(RemoteAdder, DevicesWithoutContextsSaySo)
 {
     ov_remote_context_t *c = nullptr;
-    if (!is_dry()) /* there CPU is the GPU */
+    if (!is_dry()) /* in a dry run the device named CPU is the GPU */
         expect_error(ov_core_get_default_context(core.get(), "CPU", &c),
                      "has no remote contexts");
     expect_error(ov_core_get_default_context(core.get(), "REFERENCE", &c),

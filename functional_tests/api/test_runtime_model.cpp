@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a compiled model runs, as a model and as a file; models that were read, written again; the
+ * The runtime model of a compiled model, and its file; models that are read and written again;
  * names of nodes behind ports.
  */
 #include "functional_tests/api/api_test.h"
@@ -32,7 +32,7 @@ file_name(const std::string &what)
 
 using Attributes = std::map<std::string, std::string>;
 
-/* The layers of a file and their data, the edges, and the name of the net. */
+/* The layers of a file with their data, the edges, and the name of the net. */
 struct Xml {
     std::string net;
     std::vector<Attributes> layers, edges;
@@ -204,7 +204,7 @@ TEST_P(RuntimeModel, OfALanguageModelNamesTheKernelsOfItsExperts)
     }
 }
 
-/* Of all requests, also those that are gone. */
+/* Counts the runs of all requests, also of freed ones. */
 TEST(RuntimeModelTimes, AreOfTheRunsSoFarWherePerformanceIsCounted)
 {
     Core core = make_core();
@@ -242,7 +242,7 @@ TEST(RuntimeModelTimes, AreOfTheRunsSoFarWherePerformanceIsCounted)
     }
 }
 
-/* No pass has run there: a layer is named after itself alone. */
+/* For a blob no pass has run: each layer is named only after itself. */
 TEST(RuntimeModelOfABlob, NamesTheSameSteps)
 {
     Core core = make_core();
@@ -316,7 +316,7 @@ TEST(SavedModel, ComputesWhatTheFirstDoes)
     remove(bin.c_str());
 }
 
-/* Its weights are mapped from the file that would be written. */
+/* Its weights are mapped from the file that would be overwritten. */
 TEST(SavedModel, IsNotWrittenOverItself)
 {
     Core core = make_core();
@@ -362,7 +362,8 @@ TEST(SavedModel, IsNotWrittenOverAGgufFileThatItWasReadFrom)
     remove(path.c_str());
 }
 
-/* Nobody writes to a folder's name: the pair that was there is a model still. */
+/* A folder has the file's name, so that writing fails: the files that were there stay a valid
+ * model. */
 TEST(SavedModel, ThatCannotBeWrittenLeavesTheOldOne)
 {
     Core core = make_core();
@@ -389,7 +390,7 @@ TEST(Ports, TellTheNamesOfTheirNodes)
     ConstPort input(p);
     char *name = nullptr;
     ASSERT_EQ(xm_port_node_name(output.get(), &name), OK);
-    EXPECT_STREQ(name, "add"); /* not the result's own */
+    EXPECT_STREQ(name, "add"); /* the node before the result */
     ov_free(name);
     ASSERT_EQ(xm_port_node_name(input.get(), &name), OK);
     EXPECT_STREQ(name, "b");

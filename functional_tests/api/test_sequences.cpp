@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequences and batches through the public headers: what many contexts give together is what
- * requests give one by one, and each mistake has its status and its sentence.
+ * Sequences and batches through the public headers: many contexts together give what requests
+ * give one by one, and each mistake has its status and error text.
  */
 #include <algorithm>
 #include <atomic>
@@ -52,7 +52,7 @@ best(const float *row)
     return (int32_t)(std::max_element(row, row + VOCABULARY) - row);
 }
 
-/* What a request of its own says comes behind some ids. */
+/* Returns the token that a separate request gives after some ids. */
 int32_t
 alone(ov_compiled_model_t *compiled, const Ids &ids)
 {
@@ -108,7 +108,7 @@ length(const Sequence &s)
     return n;
 }
 
-/* A context: its sequence, all its ids, and how many of them the sequence holds. */
+/* A context: its sequence and all its ids. */
 struct Context {
     Sequence sequence;
     Ids ids;
@@ -119,7 +119,7 @@ struct Context {
     }
 };
 
-/* Runs what the contexts' sequences do not hold yet; the best token is put behind each. */
+/* Runs the ids that the sequences do not hold yet, and appends the likeliest token to each. */
 void
 advance(xm_batch_t *batch, const std::vector<Context *> &contexts)
 {
@@ -161,7 +161,7 @@ class Sequences : public testing::Test
     {
         return {make_sequence(model->get()), ids};
     }
-    /* The last `n` ids are what requests would have said, one after the other. */
+    /* Fails unless the last n ids are those that requests would give one after the other. */
     static void expect_greedy(const Context &c, size_t n)
     {
         for (size_t i = c.ids.size() - n; i < c.ids.size(); i++)
@@ -182,7 +182,7 @@ TEST_F(Sequences, GiveTogetherWhatRequestsGiveOneByOne)
             c = begin(some_ids(40, 3)), d = begin(some_ids(8, 4));
     advance(batch.get(), {&a, &b, &c});
     advance(batch.get(), {&a, &b, &c});
-    advance(batch.get(), {&c, &d, &a}); /* a prompt among tokens; one waits */
+    advance(batch.get(), {&c, &d, &a}); /* a prompt beside single tokens; b waits */
     for (int i = 0; i < 3; i++)
         advance(batch.get(), {&d, &b, &c, &a});
     expect_greedy(a, 6);
@@ -202,7 +202,7 @@ TEST_F(Sequences, ForksGoOnApart)
     EXPECT_EQ(length(b.sequence), 13u);
     b.ids.back() = 7;
     advance(batch.get(), {&a, &b});
-    a.sequence.reset(); /* what they share is the other's now */
+    a.sequence.reset(); /* the shared pages belong to the other now */
     advance(batch.get(), {&b});
     expect_greedy(a, 1);
     expect_greedy(b, 2);
@@ -310,7 +310,7 @@ TEST_F(Sequences, AreCancelledFromAnotherThread)
     expect_greedy(b, 1);
 }
 
-/* Who runs into the limit keeps what it had; another's end makes room. */
+/* A context that exceeds the limit keeps its positions; another's end makes room. */
 TEST_F(Sequences, ShareTheMemoryThereIs)
 {
     const Compiled small = compile_model(core->get(), "YES", "1");
@@ -355,7 +355,7 @@ TEST_F(Sequences, EndInAnyOrder)
     EXPECT_EQ(length(b.sequence), 10u);
 }
 
-/* A run that is refused, and why. */
+/* Runs a batch that is refused with this status and error text. */
 void
 expect_refused(const Batch &batch, const std::vector<xm_batch_entry_t> &entries,
                ov_status_e status, const std::string &why)
@@ -390,7 +390,7 @@ TEST_F(Sequences, RefuseWhatMakesNoSense)
     EXPECT_EQ(last_error(), "a sequence that holds tokens takes over no others");
 }
 
-/* Models that no sequences can be made of, and those that were compiled for something else. */
+/* Models without sequences, and models compiled for something else. */
 TEST_F(Sequences, NeedAModelOfTheirKind)
 {
     xm_sequence_t *s = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What files of other programs have besides language models: names of results that are inputs,
-// constants without elements, versions of layers; and the ways in which programs hand them over.
+// Features of other programs' files besides language models: names of results that are inputs,
+// constants without elements, versions of layers; and the ways in which programs pass models.
 #include "functional_tests/api/small_model.h"
 
 #include <cmath>
@@ -30,7 +30,8 @@ class SmallModels : public testing::TestWithParam<const char *>
 INSTANTIATE_TEST_SUITE_P(Devices, SmallModels, testing::Values("CPU", "REFERENCE"),
                          [](const auto &info) { return info.param; });
 
-// x of f32 [?,2] -> convert to f32, which changes nothing -> "y"; and x itself -> "x".
+// x of f32 [?,2] is converted to f32, which changes nothing, and is the result "y"; x itself is
+// the result "x".
 TEST_P(SmallModels, ResultsKeepTheirNamesWhereWhatMadeThemChangedNothing)
 {
     SmallModel m;
@@ -62,7 +63,8 @@ TEST_P(SmallModels, ATensorMayBeAResultTwice)
     SmallModel m;
     const int x = m.parameter("x", "f32", "?,2");
     const int same = m.layer("Convert", 1, "destination_type=\"f32\"", {x},
-                             {{"f32", "?,2", ""}}); // passes have something to do
+                             // gives the passes something to change
+                             {{"f32", "?,2", ""}});
     const int y = m.layer("ReLU", 1, "", {same}, {{"f32", "?,2", "y"}});
     m.result(y);
     m.result(y);
@@ -82,7 +84,8 @@ TEST_P(SmallModels, ATensorMayBeAResultTwice)
     }
 }
 
-// Writers give a constant without elements a byte: here the order of a transpose, all reversed.
+// Some writers store a byte for a constant without elements; here it is the order of a transpose
+// that reverses all dimensions.
 TEST_P(SmallModels, ConstantsWithoutElementsMayHaveAByte)
 {
     for (size_t size : {0u, 1u}) {
@@ -126,7 +129,7 @@ TEST_P(SmallModels, LayersComeInTheVersionsThatWritersGiveThem)
               std::vector<int32_t>({1, -2, 3, 0}));
 }
 
-// An execution graph is there before anything has run, whatever the inputs' sizes will be.
+// The execution graph is available before a run, for dynamic inputs, too.
 TEST_P(SmallModels, WithOpenSizesTellWhatTheyRun)
 {
     SmallModel m;
@@ -160,7 +163,7 @@ TEST_P(SmallModels, ResultsHaveTheBoundsOfTheInputsTheyGoWith)
     ov_partial_shape_free(&shape);
 }
 
-// Tensors that no result can ever fill are refused when they are set.
+// Tensors that can never hold a result are refused when they are set.
 TEST_P(SmallModels, OutputTensorsAreComparedWithWhatIsKnown)
 {
     SmallModel m;
@@ -179,7 +182,7 @@ TEST_P(SmallModels, OutputTensorsAreComparedWithWhatIsKnown)
         << last_error();
 }
 
-// What came so far, and x behind it; each request has its own, the first length is a constant's.
+// The state is all x so far; each request has its own. A constant gives its initial length.
 TEST_P(SmallModels, StatesGrowFromRunToRun)
 {
     SmallModel m;
@@ -213,7 +216,7 @@ TEST_P(SmallModels, StatesGrowFromRunToRun)
     ov_model_free(steps);
 }
 
-// An input of no rows: its sum is there all the same.
+// An input without rows: its sum is still computed.
 TEST_P(SmallModels, NothingCanBeSummedUp)
 {
     SmallModel m;
@@ -239,8 +242,8 @@ TEST_P(SmallModels, NothingCanBeSummedUp)
     }
 }
 
-// s = a + b, of lengths that nobody knows to be the same; y = s times twice the sum of s. What has
-// no size in the plan is one step, which would need the sum, which needs that step.
+// s = a + b, of lengths that may differ; y = s times twice the sum of s. Ops of unknown size
+// would form one step, which would need the sum, which itself needs that step.
 TEST_P(SmallModels, SizesOfOneRunDecideWhereTwoOpenOnesMeet)
 {
     SmallModel m;
@@ -264,7 +267,8 @@ TEST_P(SmallModels, SizesOfOneRunDecideWhereTwoOpenOnesMeet)
 
 /* ---- layers of one element ---------------------------------------------------------------- */
 
-// y of the layer, of x [?] or [?,?] or []: operands and result as `element`, f32 at both ends.
+// A model with one layer: x [?], [?,?] or []; operands and result are converted to `element`, and
+// are f32 outside.
 struct Converted {
     Converted(const char *type, int opset, const char *data,
               const std::vector<std::vector<float>> &more, const std::string &shape,
@@ -295,7 +299,7 @@ run_with(ov_compiled_model_t *c, const std::vector<int64_t> &dims, std::vector<f
     return numbers_of<float>(r.get(), "y");
 }
 
-// NaN and infinities as they are, all else within a part of itself.
+// NaN and infinities must be equal, all other values within the relative error `part`.
 void
 expect_same(const std::vector<float> &got, const std::vector<float> &want, float part)
 {
@@ -315,7 +319,7 @@ struct OneElement {
     int opset;
     const char *data;
     std::vector<std::vector<float>> more; // constants
-    std::vector<float> y;                 // of `numbers`
+    std::vector<float> y;                 // expected for `numbers`
 };
 
 /* clang-format off */
@@ -366,7 +370,7 @@ TEST_P(SmallModels, LayersOfOneElementHaveTheirValues)
     }
 }
 
-// Where e^x has no place in f32 any more, half of it has.
+// Where e^x overflows f32, half of it does not.
 TEST_P(SmallModels, HyperbolicFunctionsReachTheLargestNumbers)
 {
     for (const char *type : {"Sinh", "Cosh"}) {
@@ -393,7 +397,7 @@ const struct {
     int opset;
     const char *data;
     std::vector<int> slope;
-    std::vector<int> y; // of -7, -1, 0, 1, 3
+    std::vector<int> y; // expected for -7, -1, 0, 1, 3
 } of_integers[] = {
     {"Sign",  1, "", {}, {-1, -1, 0, 1, 1}},
     {"Round", 5, "mode=\"half_to_even\"", {}, {-7, -1, 0, 1, 3}},
@@ -437,9 +441,9 @@ TEST_P(SmallModels, LayersOfOneElementTakeIntegersThatTheyLeaveIntegers)
     check_integers<uint8_t>(core, GetParam(), "u8", U8, false);
 }
 
-/* ---- layers that become several operations ------------------------------------------------ */
+/* ---- layers that become several ops --------------------------------------------------------- */
 
-// Of f32 [2,3,2], with further operands as constants of [3], a number a channel.
+// A layer of f32 [2,3,2] with further constant operands [3], one number for each channel.
 struct Composed {
     const char *type;
     int opset;
@@ -483,7 +487,7 @@ TEST_P(SmallModels, LayersOfChannelsAreComposed)
     }
 }
 
-// Of [2,3] over the rows.
+// A layer of [2,3] that works over the rows.
 struct OfRows {
     const char *type;
     int opset;
@@ -537,7 +541,7 @@ TEST_P(SmallModels, LayersOfRowsAreComposed)
     }
 }
 
-// A variance of 0, and an epsilon that f16 has no number for.
+// A variance of 0, and an epsilon too small for f16.
 TEST_P(SmallModels, NormsOfF16AddTheirEpsilon)
 {
     Converted m("BatchNormInference", 5, "epsilon=\"1e-9\"", {{1}, {2}, {0}, {0}}, "?,1",
@@ -566,12 +570,12 @@ TEST_P(SmallModels, ReductionsOfFlagsAreComposed)
               std::vector<uint8_t>({1, 1, 0}));
 }
 
-// Slices of x are replaced by those of updates.
+// Slices of x are replaced by slices of updates.
 struct Update {
     int64_t axis;
-    std::vector<int64_t> x, ids, updates; // their shapes; the updates count down from 0
+    std::vector<int64_t> x, ids, updates; // their shapes; updates count down from 0
     std::vector<int64_t> at;
-    std::vector<float> y; // of x counting up from 0
+    std::vector<float> y; // expected for x counting up from 0
 };
 
 /* clang-format off */
@@ -641,7 +645,7 @@ TEST_P(SmallModels, NormsOfGroupsAreComposed)
         EXPECT_NEAR(out[i], expected[i], 1e-5) << i;
 }
 
-// Of x and parameters of f32 [7], the last operand a constant where there is one.
+// A layer of x and parameters f32 [7]; the last operand may be a constant.
 struct Refusal {
     const char *type;
     int opset;
@@ -722,7 +726,7 @@ TEST(SmallModelsComposed, SayWhatIsWrongWithAttributesAndOperands)
     }
 }
 
-/* ---- handing over ------------------------------------------------------------------------ */
+/* ---- passing a model ----------------------------------------------------------------------- */
 
 TEST(SmallModelsInMemory, TextMayCountTheCharacterAtItsEnd)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models without states: programs feed the cache, and get it back longer.
+ * Models without states: the program passes the cache as an input and gets it back longer.
  */
 #include <algorithm>
 
@@ -17,7 +17,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, Stateless, testing::Values("CPU", "REFERENCE")
                          [](const auto &info) { return info.param; });
 
 // A cache that the program keeps: "past_key_values.0.key" in, "present.0.key" out, and the sum of
-// what the mask shows of it.
+// the rows that the mask shows.
 TEST_P(Stateless, ProgramsKeepTheCacheThemselves)
 {
     SmallModel m;
@@ -51,7 +51,7 @@ TEST_P(Stateless, ProgramsKeepTheCacheThemselves)
         const int64_t n = (int64_t)tokens.size() / batch,
                       before = (int64_t)kept.size() / 2 / batch;
         std::vector<float> fed(kept.size() +
-                               1); // a tensor without elements has an address
+                               1); // a tensor without elements needs an address, too
         std::copy(kept.begin(), kept.end(), fed.begin());
         Tensor i = tensor_of(I64, {batch, n}, tokens),
                s = tensor_of(I64, {batch, before + n}, seen),

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model on every chip that the tables know, as far as this machine's device can stand in for it
- * (XM_DEVICE_AS): what the rules of the configuration say, whether the experts are fused, which
- * kernels are taken, and that the text stays the reference's. Prints the table that it checks.
- * Unfused, each chip is run with one of the passes left out that fuse them; both, where all cases
- * are asked for.
- * Every chip with every kind of program and every setting is in
- * unit_tests/runtime/test_config.cpp.
+ * A model on every chip of the tables, as far as this machine's device can act as it
+ * (XM_DEVICE_AS): the results of the configuration rules, whether experts are fused, the kernels
+ * that are used, and that the text stays the reference's. Prints the table that it checks. For
+ * unfused experts each chip skips one of the passes that fuse them, or each of them if all cases
+ * are asked for. unit_tests/runtime/test_config.cpp tests every chip with every kind of program
+ * and every setting.
  */
 #include "functional_tests/common/cases.h"
 #include "functional_tests/common/files.h"
@@ -15,9 +14,9 @@
 namespace
 {
 
-/* By hand, from what the chips are. oneDNN serves fused experts from xe_lp on, unfused ones only
- * with matrix engines; the KV cache is i8 without them; integrated chips from xe2 on share their
- * memory with the host. */
+/* Written by hand from facts about the chips. oneDNN runs fused experts from xe_lp on, unfused
+ * ones only with matrix engines; the KV cache is i8 without matrix engines; integrated chips from
+ * xe2 on share memory with the host. */
 struct Chip {
     const char *name, *fused, *unfused, *kv, *copy;
 };
@@ -59,7 +58,7 @@ const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny";
 const char *const moe_passes[] = {"FuseVectorizedMOE3GEMM", "ConvertMOEToMOECompressed",
                                   "FuseMOE3GemmCompressed"};
 
-/* The word behind `before` in a text; "" when it is not there. */
+/* Returns the word after `before` in a text; "" if absent. */
 std::string
 word_after(const std::string &text, const std::string &before)
 {
@@ -70,7 +69,7 @@ word_after(const std::string &text, const std::string &before)
     return text.substr(at, text.find_first_of(": \n", at) - at);
 }
 
-/* The kernel that a step took, from what XM_DEBUG=dispatch says. */
+/* Returns the kernel that a step used, from the output of XM_DEBUG=dispatch. */
 std::string
 taken(const std::string &log, const std::string &step)
 {
@@ -145,7 +144,7 @@ class Unfused : public testing::TestWithParam<std::tuple<Chip, const char *>>
 {
 };
 
-/* Without the first of the passes, or without the last, as where no kernel runs what it makes. */
+/* Skips the first or the last of the passes, as on a device without a kernel for its op. */
 TEST_P(Unfused, ExpertsRunOnTheChip)
 {
     if (!has_device())

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run of xemoe benchmark_app, read as programs that use OpenVINO's read it: by the expressions
- * of its lines.
+ * A run of xemoe benchmark_app, parsed with the regular expressions of programs that parse
+ * OpenVINO's benchmark_app.
  */
 #ifndef XM_FUNCTIONAL_TESTS_CLI_BENCHMARK_RUN_H
 #define XM_FUNCTIONAL_TESTS_CLI_BENCHMARK_RUN_H
@@ -42,7 +42,8 @@ struct BenchmarkRun {
         return contains(outcome.out, part);
     }
 
-    /* Of each whole line that fits: the groups, or "" for one without. */
+    /* Returns the groups of each line that matches as a whole; "" for an expression without
+     * groups. */
     std::vector<std::vector<std::string>> all(const std::string &expression) const
     {
         const std::regex re(expression);
@@ -55,7 +56,8 @@ struct BenchmarkRun {
         return found;
     }
 
-    /* The only line that fits: its last group as a number; -1 where there is none. */
+    /* Returns the last group of the only matching line as a number; -1, with a test failure,
+     * unless there is exactly one. */
     double number(const std::string &expression) const
     {
         const auto found = all(expression);
@@ -80,7 +82,7 @@ struct BenchmarkRun {
         return number("\\[ INFO \\] " + what + " took ([0-9.]+) ms");
     }
 
-    /* Milliseconds by label, of the first block. */
+    /* Returns the latencies of the first block in milliseconds, by label. */
     std::map<std::string, double> latency() const
     {
         std::map<std::string, double> list;
@@ -92,7 +94,7 @@ struct BenchmarkRun {
         return list;
     }
 
-    /* Numbers of the steps, in order, with "s" behind those that were skipped. */
+    /* Returns the numbers of the steps in order, with "s" after skipped ones. */
     std::string steps() const
     {
         std::string text;
@@ -104,7 +106,7 @@ struct BenchmarkRun {
 
 inline const char *const all_steps = "1 2 3 4 5 6 7 8 9 10 11 ";
 
-/* What every complete run has, whatever is asked for. */
+/* Checks what every complete run prints, whatever its flags. */
 inline void
 expect_complete(const BenchmarkRun &r)
 {
@@ -122,14 +124,15 @@ expect_complete(const BenchmarkRun &r)
         EXPECT_GE(ms, l.at("Min")) << label;
         EXPECT_LE(ms, l.at("Max")) << label;
     }
-    /* In milliseconds, both; threads of some virtual machines differ a little in the time. */
+    /* Both are in milliseconds. In some virtual machines threads read slightly different times. */
     EXPECT_LE(l.at("Max"), 2.0 * duration + 10.0);
-    /* Microseconds where the average is below a millisecond, for all four. */
+    /* All four latencies are in microseconds if the average is below a millisecond. */
     EXPECT_EQ(r.all("\\[ INFO \\]    .*: +[0-9]+\\.[0-9]{2} us").size(),
               l.at("Average") < 1.0 ? 4u : 0u);
 }
 
-/* `frames` inferences of the batch, two decimals of each figure. */
+/* Checks the throughput of `frames` inferences times batch size; printed figures have two
+ * decimals. */
 inline void
 expect_throughput(const BenchmarkRun &r, double frames)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of benchmark_app share: small models and a language model, on PoCL by the name
- * CPU and on the host.
+ * What the tests of benchmark_app share: small models and a language model, on PoCL as device CPU
+ * and on the host's reference.
  */
 #ifndef XM_FUNCTIONAL_TESTS_CLI_BENCHMARK_TEST_H
 #define XM_FUNCTIONAL_TESTS_CLI_BENCHMARK_TEST_H
@@ -11,7 +11,7 @@
 inline const std::string models = XM_MODELS_DIR;
 inline const std::string language = models + "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* The small models, as files of this test program. */
+/* The small models, written to files once for a test program. */
 class Models
 {
   public:
@@ -39,21 +39,21 @@ operator+(Words a, const Words &b)
     return a;
 }
 
-/* Flags with which it fails. */
+/* Flags with which benchmark_app must fail. */
 struct Wrong {
     Words flags;
     int code;
-    const char *sentence; /* a part of it */
+    const char *sentence; /* a part of the error text */
 };
 
-/* On the host: what does not depend on the device. */
+/* Runs on the host's reference, for what does not depend on the device. */
 inline BenchmarkRun
 on_host(const std::string &model, const Words &flags)
 {
     return BenchmarkRun(Words{"-m", model, "-d", "REFERENCE"} + flags);
 }
 
-/* An .npy file. */
+/* Returns the bytes of an .npy file. */
 inline std::string
 npy(const std::string &type, const std::string &shape, const std::string &bytes)
 {

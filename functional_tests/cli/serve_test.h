@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe serve as a program, and requests to it.
+ * xemoe serve as a process, and requests to it.
  */
 #ifndef XM_FUNCTIONAL_TESTS_CLI_SERVE_TEST_H
 #define XM_FUNCTIONAL_TESTS_CLI_SERVE_TEST_H
@@ -26,7 +26,7 @@ operator+(Words a, const Words &b)
     return a;
 }
 
-/* The value of a member of JSON text that is a string without escapes. */
+/* Returns the value of a key in JSON text; it must be a string without escapes. */
 inline std::string
 value_of(const std::string &json, const std::string &key)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe bench: the tests that are run, what is printed of them and where, llama-bench's options.
+ * xemoe bench: the tests that run, their output, and llama-bench's options.
  */
 #include <algorithm>
 
@@ -40,7 +40,7 @@ class Bench : public testing::Test
     }
 };
 
-/* "pp, tg @ depth" of each test, in order. */
+/* Returns "pp, tg @ depth" of each test, in order. */
 static std::vector<std::string>
 tests_of(const Json &json, size_t n)
 {
@@ -99,7 +99,7 @@ TEST_F(Bench, SaysWhatItRan)
               std::string("2026-01-02T03:04:05Z").size());
 }
 
-/* The cache has room for one of them, and a few tokens. */
+/* The cache has room for only one run and a few tokens. */
 TEST_F(Bench, EachRunBeginsWhereTheFirstDid)
 {
     const Outcome o =
@@ -112,7 +112,7 @@ TEST_F(Bench, EachRunBeginsWhereTheFirstDid)
     EXPECT_EQ(deep.code, 4) << "the depth is in the cache: " << deep.err;
 }
 
-/* The tokens of all texts count; windows as below. */
+/* The tokens of all texts count. */
 TEST_F(Bench, TextsDecodeTogether)
 {
     for (const char *name :
@@ -136,7 +136,7 @@ TEST_F(Bench, TextsDecodeTogether)
     EXPECT_EQ(o.code, 4) << "the cache has room for two of them: " << o.err;
 }
 
-/* Layers with a window lose what lies behind them: the cache is filled again for each run. */
+/* Window layers lose earlier positions, so that the cache is filled again for each run. */
 TEST_F(Bench, ModelsWithWindowsRunBehindADepth)
 {
     for (const char *name :
@@ -269,7 +269,7 @@ TEST_F(Bench, WhatIsSoAnywayMayBeAskedFor)
     EXPECT_EQ(o.err, "");
 }
 
-/* A GPU's facts over the processor's. */
+/* Runs as a GPU, with a GPU's facts for the processor. */
 TEST_F(Bench, ThreadsAreIgnoredOnAGpuWithASentence)
 {
     const Outcome o = run({"bench", "-m", model, "-p", "2", "-n", "0", "-r", "1", "-t",

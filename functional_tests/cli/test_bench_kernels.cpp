@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe bench --kernels: its problems, what it prints of them, what is no problem.
+ * xemoe bench --kernels: its problems, its output, and invalid problems.
  */
 #include <set>
 
@@ -19,7 +19,7 @@ kernels(const Words &more)
     return words;
 }
 
-/* A file of these lines. */
+/* Writes a file with these lines and returns its path. */
 static std::string
 problems(const Folder &folder, const std::string &lines)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe benchmark_app: the lines that tools read, its limits and files, and language models.
+ * xemoe benchmark_app: the lines that tools parse, its limits and files, and language models.
  */
 #include <utility>
 
@@ -57,7 +57,7 @@ TEST_P(Benchmark, NamesTheBuildAndTheDevice)
         << r.outcome.out;
 }
 
-/* Before and behind step 6. */
+/* Before and after step 6. */
 TEST_P(Benchmark, ListsTheModelsTensors)
 {
     const auto r = bench(small().pair, {"-niter", "1", "-data_shape", "[3,2]"});
@@ -92,7 +92,7 @@ TEST(BenchmarkLines, HaveTheirWidths)
     EXPECT_EQ(r.all("\\[ INFO \\]    Max: {11}[0-9]+\\.[0-9]{2} [mu]s").size(), 1u);
 }
 
-/* No comma for a point, in lines and reports. */
+/* Numbers have a decimal point in lines and reports, not a comma. */
 TEST(BenchmarkLines, HavePointsInEveryLocale)
 {
     const CommaLocale locale;
@@ -106,7 +106,7 @@ TEST(BenchmarkLines, HavePointsInEveryLocale)
     EXPECT_FALSE(contains(read_file(folder / "benchmark_report.csv"), ","));
 }
 
-/* Of a terminal, with nothing that an earlier run has kept, of kernels that are soonest built. */
+/* On a terminal, without cached kernels, with the kernels that build fastest. */
 TEST(BenchmarkProgress, CountsTheKernelsThatAreBuilt)
 {
     if (!has_device())
@@ -142,8 +142,8 @@ TEST_P(Benchmark, KeepsSeveralRequestsBusy)
     EXPECT_EQ(r.all("\\[ WARNING \\] -niter 7 becomes 9: .*requests").size(), 1u);
 }
 
-/* The shortest of some runs, up to the first that is below the limit: other programs may take the
- * processor during a run. */
+/* Returns the shortest time of several runs, up to the first below the limit, because other
+ * programs may use the processor during a run. */
 template <typename Run>
 static double
 shortest_ms(double limit_ms, Run run_once)
@@ -167,7 +167,7 @@ TEST_P(Benchmark, RunsForATime)
     EXPECT_LT(ms, 5000.0);
 }
 
-/* With a number and a time both are reached. */
+/* With a number and a time both limits must be reached. */
 TEST(BenchmarkLimits, HoldBoth)
 {
     const auto slow = on_host(small().mlp, {"-t", "1", "-niter", "3"});
@@ -266,7 +266,7 @@ TEST_P(Benchmark, TakesInputsFromFiles)
     expect_complete(r);
     EXPECT_FALSE(r.says("random values"));
     EXPECT_TRUE(r.says("[ INFO ] Fill input 'a' from files\n"));
-    expect_throughput(r, 6.0); /* the file has its shape */
+    expect_throughput(r, 6.0); /* the file's shape */
     expect_complete(go({folder / "a64.npy," + folder / "a.npy", folder / "b.bin"}));
     r = go({"a:" + folder / "a.npy", "b:" + folder / "short.bin"});
     EXPECT_EQ(r.outcome.code, 1);
@@ -287,7 +287,8 @@ TEST_P(Benchmark, TakesInputsFromFiles)
     EXPECT_TRUE(r.says("it holds i64, and input 'a' takes f32")) << r.outcome.out;
 }
 
-/* Files of 3 rows and of 1: in full mode a request gets them in turn, else it keeps the first. */
+/* Files of 3 rows and of 1: in full mode a request reads them in turn, otherwise it keeps the
+ * first. */
 TEST_P(Benchmark, KeepsTheInputsOfARequestInInferenceOnlyMode)
 {
     const Folder folder("benchmark_kept_" + device());
@@ -307,7 +308,7 @@ TEST_P(Benchmark, KeepsTheInputsOfARequestInInferenceOnlyMode)
     expect_throughput(go({"-nireq", "1", "-inference_only", "-no_warmup"}), 12.0);
 }
 
-/* ---- what runs, and where its tensors are ------------------------------------------- */
+/* ---- the graph that runs, and the memory of tensors ----------------------------------- */
 
 TEST_P(Benchmark, WritesTheGraphThatRuns)
 {
@@ -329,7 +330,7 @@ TEST_P(Benchmark, WritesTheGraphThatRuns)
         << r.outcome.out;
 }
 
-/* GPU stands for any OpenCL device, which has contexts by that name. */
+/* The device GPU is any OpenCL device, which has contexts. */
 TEST(BenchmarkMemory, MayBeTheDevices)
 {
     if (!has_device())
@@ -378,7 +379,7 @@ TEST_P(Benchmark, TakesGroupsOfTokens)
     EXPECT_EQ(r.number("\\[ INFO \\] Tokens:\\s+(\\d+) tokens"), 22.0);
 }
 
-/* What has no file has the shape of the one that is given. */
+/* Inputs without a file take the shape of the one with a file. */
 TEST_P(Benchmark, TakesTheTokensOfAFile)
 {
     const Folder folder("benchmark_tokens_" + device());
@@ -407,7 +408,7 @@ TEST_P(Benchmark, TakesTheTokensOfAFile)
     EXPECT_TRUE(both.says(", and input 'input_ids' takes [1,4]")) << both.outcome.out;
 }
 
-/* Integers of other types are taken where they fit. */
+/* Integers of other types are accepted if all values fit. */
 TEST(BenchmarkFiles, AreNotCutToTheInputsType)
 {
     const Folder folder("benchmark_cut");
@@ -415,7 +416,7 @@ TEST(BenchmarkFiles, AreNotCutToTheInputsType)
     const struct {
         const char *input, *type;
         std::string bytes;
-        const char *sentence; /* NULL: it is taken */
+        const char *sentence; /* NULL: accepted */
     } rows[] = {
         {"beam_idx", "<i8", zero, nullptr},
         {"beam_idx", "|u1", std::string(1, '\0'), nullptr},

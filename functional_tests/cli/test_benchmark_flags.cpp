@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe benchmark_app: flags that are accepted, and how it fails where they are wrong.
+ * xemoe benchmark_app: accepted flags, and failures for invalid ones.
  */
 #include "functional_tests/cli/benchmark_test.h"
 #include "functional_tests/common/files.h"
@@ -93,7 +93,8 @@ static const Wrong refused[] = {
 TEST(BenchmarkFlags, ThatAreWrongAreTheCommandLines)
 {
     for (const Wrong &w : refused) {
-        const auto r = on_host("/nonexistent.xml", w.flags); /* not read as yet */
+        /* the model is not read yet */
+        const auto r = on_host("/nonexistent.xml", w.flags);
         EXPECT_EQ(r.outcome.code, w.code) << w.sentence;
         EXPECT_EQ(r.outcome.out, "") << w.sentence;
         EXPECT_TRUE(contains(r.outcome.err, w.sentence)) << r.outcome.err;
@@ -131,7 +132,7 @@ TEST(BenchmarkFlags, ThatCannotBeMetEndTheRun)
     EXPECT_FALSE(r.says("[ WARNING ]")) << r.outcome.out;
 }
 
-/* The code is that of all failures. */
+/* The exit code is that of every failure. */
 TEST(BenchmarkFlags, SayThatStandardOutputIsFull)
 {
     for (const Words &flags : {Words{"-h"}, Words{"-m", small().mlp, "-d", "REFERENCE",
@@ -143,7 +144,7 @@ TEST(BenchmarkFlags, SayThatStandardOutputIsFull)
     }
 }
 
-/* Those of openvino_tokenizers are built in. */
+/* The operations of openvino_tokenizers are built in. */
 TEST(BenchmarkFlags, TakeExtensions)
 {
     const Folder folder("benchmark_extensions");
@@ -184,7 +185,7 @@ TEST(BenchmarkFlags, TakeOnlyWhatTheDeviceTakes)
     EXPECT_EQ(r.all("\\[ ERROR \\] -infer_precision: .*").size(), 1u) << r.outcome.out;
 }
 
-/* As the C API takes them. */
+/* Lists are accepted as by the C API. */
 TEST(BenchmarkFlags, TakeListsOfDevices)
 {
     if (!has_device())
@@ -219,7 +220,7 @@ TEST(BenchmarkFlags, HelpEndsWithTheDevices)
         EXPECT_TRUE(r.says(flag)) << flag;
 }
 
-/* Keys of OpenVINO's properties by device; flags win over the file. */
+/* The file has OpenVINO's keys by device; flags take precedence over it. */
 TEST_P(Benchmark, WritesAndReadsPropertiesOfDevices)
 {
     const Folder folder("benchmark_config_" + device());
@@ -242,7 +243,8 @@ TEST_P(Benchmark, WritesAndReadsPropertiesOfDevices)
     EXPECT_TRUE(r.says("[ ERROR ] -load_config"));
 }
 
-/* A file that was just written is heeded without a word, also where nobody asked for the hint. */
+/* A file that was just written is accepted without a warning, also if the performance hint was
+ * not given. */
 TEST_P(Benchmark, ReadsWhatItHasWritten)
 {
     const Folder folder("benchmark_dumped_" + device());

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What xemoe benchmark_app takes for inputs: folders and lists of files, and groups of shapes that
- * -data_shape or files make.
+ * The inputs of xemoe benchmark_app: folders and lists of files, and groups of shapes from
+ * -data_shape or from files.
  */
 #include "functional_tests/cli/benchmark_test.h"
 
 /* ---- groups of shapes -------------------------------------------------------------- */
 
-/* An input with one shape has it in each group. */
+/* An input with only one shape has it in each group. */
 TEST(BenchmarkGroups, RepeatTheOnlyShapeOfAnInput)
 {
     const Words flags = {"-niter", "4", "-nireq", "1", "-layout", "a[NC]", "-pcseq"};
@@ -26,7 +26,7 @@ TEST(BenchmarkGroups, RepeatTheOnlyShapeOfAnInput)
         << uneven.outcome.out;
 }
 
-/* It keeps its shape, whatever is said. */
+/* An input with a fixed shape keeps it. */
 TEST(BenchmarkGroups, AreNotOfInputsWithFixedShapes)
 {
     for (const char *shapes : {"[3,16]", "data[2,16][4,16]"}) {
@@ -43,7 +43,7 @@ TEST(BenchmarkGroups, AreNotOfInputsWithFixedShapes)
                      .says("keeps its fixed shape"));
 }
 
-/* Where -data_shape says none, the shapes of .npy files do. */
+/* Without -data_shape the shapes come from .npy files. */
 TEST(BenchmarkGroups, FollowFromFiles)
 {
     const Folder folder("benchmark_file_groups");
@@ -60,7 +60,7 @@ TEST(BenchmarkGroups, FollowFromFiles)
                        "[ INFO ] \t data: [1,16]\n[ INFO ] \t data: [4,16]\n"))
         << r.outcome.out;
     EXPECT_TRUE(r.says("[ INFO ] 3. data: [4,16]\n"));
-    /* One by one they are taken in turn, too. */
+    /* With synchronous runs they are taken in turn, too. */
     r = on_host(small().rows,
                 {"-api", "sync", "-niter", "3", "-layout", "[NC]", "-i", files});
     expect_complete(r);
@@ -74,7 +74,8 @@ TEST(BenchmarkGroups, FollowFromFiles)
 
 /* ---- the batch --------------------------------------------------------------------- */
 
-/* The model's in the line, as it is not known before; in the report that of the only group. */
+/* The line shows the model's batch, which is unknown before; the report shows that of the only
+ * group. */
 TEST(BenchmarkBatch, IsTheModels)
 {
     const auto r = on_host(small().rows, {"-niter", "1", "-nireq", "1", "-layout", "[NC]",
@@ -86,7 +87,7 @@ TEST(BenchmarkBatch, IsTheModels)
 
 /* ---- files ------------------------------------------------------------------------- */
 
-/* Its .npy and .bin files, by name. */
+/* The folder's .npy and .bin files, in the order of names. */
 TEST(BenchmarkFiles, OfAFolderAreTakenInTurn)
 {
     const Folder folder("benchmark_folder"), empty("benchmark_empty_folder");
@@ -132,7 +133,7 @@ TEST(BenchmarkFiles, ThatAreWrongAreToldBeforeTheModelIsCompiled)
     }
 }
 
-/* -lfile knows the inputs when the model has been compiled. */
+/* With -lfile the inputs are known only after the model is compiled. */
 TEST(BenchmarkFiles, ThatAreNotThereAreToldBeforeTheModelIsCompiledAtOnce)
 {
     const Folder folder("benchmark_no_files");
@@ -151,7 +152,7 @@ TEST(BenchmarkFiles, ThatAreNotThereAreToldBeforeTheModelIsCompiledAtOnce)
         on_host(small().mlp, {"-niter", "1", "-lfile", "-i", "data:" + there}));
 }
 
-/* A list without names is dealt out to the inputs that have none. */
+/* A list without names is distributed over the inputs without files. */
 TEST(BenchmarkFiles, WithoutNamesAreDealtOut)
 {
     const Folder folder("benchmark_dealt_out");

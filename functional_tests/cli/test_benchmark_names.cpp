@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How xemoe benchmark_app's flags and lines call a model's inputs and results: by any of a
- * tensor's names, or by its node's; and lines that scripts look for.
+ * Names of a model's inputs and results in benchmark_app's flags and lines: any name of the
+ * tensor, or that of its node; and lines that scripts search for.
  */
 #include "functional_tests/cli/benchmark_test.h"
 
-/* s = softmax(877), which is called attention_mask, too; t = softmax of an input without a name, a
- * result without one; [?,?] each. */
+/* s = softmax(877), an input that is also named attention_mask; t = softmax of an input without a
+ * name; a result without a name; [?,?] each. */
 static SmallIr
 many_names()
 {
@@ -75,7 +75,7 @@ TEST_F(BenchmarkNames, OfNoInputAreRefused)
     EXPECT_TRUE(bench({"-i", "s:" + mask}).says("-i: the model has no input 's'"));
 }
 
-/* A result is called as the node that makes it. */
+/* A result has the name of the node that computes it. */
 TEST_F(BenchmarkNames, AreInTheLines)
 {
     const auto r = bench({"-data_shape", "[3,2]"});
@@ -101,7 +101,7 @@ TEST(BenchmarkBatch, IsTheFirstDimensionWhereNoLayoutSaysOtherwise)
     EXPECT_TRUE(r.says("[ INFO ] Reshaping model: 'data': [5,16]\n"));
     EXPECT_TRUE(r.says("data (node: data_node) : f32 / [N,...] / [5,16]\n"));
     expect_throughput(r, 5.0 * r.count());
-    /* of those that have one it is where that says */
+    /* an input with a layout takes the batch from there */
     r = on_host(small().pair, {"-b", "3", "-layout", "b[CN]", "-shape", "b[2,2]",
                                "-niter", "1", "-nireq", "1"});
     EXPECT_TRUE(r.says("Reshaping model: 'a': [3,2], 'b': [2,3]\n")) << r.outcome.out;
@@ -130,7 +130,7 @@ TEST(BenchmarkLines, AreThereForScripts)
     EXPECT_TRUE(r.says("niter 0"));
 }
 
-/* What the hint and the streams were set to, though nothing depends on them here. */
+/* The properties show the hint and the streams that were set, though nothing depends on them. */
 TEST(BenchmarkLines, HaveThePropertiesThatScriptsRead)
 {
     if (!has_device())

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What xemoe benchmark_app writes: reports and counters, as CSV, as JSON and on standard output.
+ * Files that xemoe benchmark_app writes: reports and counters, as CSV, as JSON and on standard
+ * output.
  */
 #include <algorithm>
 
@@ -48,7 +49,7 @@ static const Cells result_names = {"read model time (ms)",
                                    "max latency",
                                    "throughput"};
 
-/* The blocks of benchmark_report.csv, by title. */
+/* Returns the blocks of benchmark_report.csv, by title. */
 static std::map<std::string, std::vector<Cells>>
 read_report(const std::string &path)
 {
@@ -84,7 +85,7 @@ TEST_P(Benchmark, WritesAReport)
     EXPECT_TRUE(r.says("[ INFO ] Statistics report is stored to " +
                        folder / "benchmark_report.csv\n"));
     const std::string text = read_file(folder / "benchmark_report.csv");
-    EXPECT_EQ(text.substr(text.size() - 2), "\n\n"); /* behind each block */
+    EXPECT_EQ(text.substr(text.size() - 2), "\n\n"); /* after each block */
     auto report = read_report(folder / "benchmark_report.csv");
     const std::vector<Cells> &command = report["Command line parameters"];
     EXPECT_EQ(names_of(command),
@@ -203,7 +204,7 @@ TEST(BenchmarkReport, HasTheErrorOfAGraphThatCannotBeWritten)
     EXPECT_EQ(names_of(blocks["Execution results"]), (Cells{"error"}));
 }
 
-/* So that the last line is the throughput's. */
+/* The message comes before the results, so that throughput stays the last line. */
 TEST(BenchmarkReport, IsSaidBeforeTheResults)
 {
     const Folder folder("benchmark_report_order");
@@ -218,7 +219,7 @@ TEST(BenchmarkReport, IsSaidBeforeTheResults)
 static const Cells counter_names = {"layerName", "execStatus",    "layerType",
                                     "execType",  "realTime (ms)", "cpuTime (ms)"};
 
-/* A table of counters from row `at` on: header, layers, sums. Returns where it ends. */
+/* Checks a table of counters from row `at` on: header, layers, sums. Returns the row after it. */
 static size_t
 expect_counters(const std::vector<Cells> &rows, size_t at)
 {
@@ -257,7 +258,7 @@ TEST(BenchmarkCounters, AreWrittenAsCsv)
     expect_complete(r);
     const std::string average = folder / "benchmark_average_counters_report.csv";
     EXPECT_TRUE(r.says("[ INFO ] Performance counters report is stored to " + average));
-    EXPECT_FALSE(r.says("layerType:")); /* the table is -pc's */
+    EXPECT_FALSE(r.says("layerType:")); /* only -pc prints the table */
     auto rows = read_csv(average);
     const auto expect_end = [&rows](size_t at) { /* an empty line */
                                                  ASSERT_LT(at, rows.size());

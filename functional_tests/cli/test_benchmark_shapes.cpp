@@ -13,7 +13,7 @@ TEST_P(Benchmark, TakesGroupsOfShapesInTurn)
                              "-layout", "a[NC],b[NC]", "-pcseq"});
     ASSERT_EQ(r.outcome.code, 0) << r.outcome.out;
     EXPECT_EQ(r.count(), 6.0);
-    expect_throughput(r, 18.0); /* three times 1 and 5 rows */
+    expect_throughput(r, 18.0); /* three runs of 1 and of 5 rows */
     EXPECT_TRUE(r.says("[ INFO ] Defined 2 tensor groups:\n"
                        "[ INFO ] \t a: [1,2] b: [1,2]\n[ INFO ] \t a: [5,2] b: [5,2]\n"));
     EXPECT_TRUE(r.says("[ INFO ] Benchmarking in full mode (inputs filling are included "
@@ -58,7 +58,7 @@ TEST(BenchmarkShapes, OfSeveralGroupsAreFilledInTheLoop)
         small().rows, {"-data_shape", "data[4,16]", "-niter", "2", "-inference_only"}));
 }
 
-/* Rounds are of the groups only where these are more than the requests. */
+/* Runs are rounded up to whole groups only if there are more groups than requests. */
 TEST(BenchmarkShapes, OfFewerGroupsThanRequestsMakeNoRounds)
 {
     const auto r = on_host(
@@ -96,7 +96,7 @@ TEST(BenchmarkShapes, ThatDoNotFitAreErrors)
     }
 }
 
-/* The model gets the shape; a static one needs no -data_shape. */
+/* The model is reshaped; a static shape needs no -data_shape. */
 TEST_P(Benchmark, ReshapesTheModel)
 {
     const Folder folder("benchmark_reshape_" + device());
@@ -118,7 +118,7 @@ TEST_P(Benchmark, ReshapesTheModel)
     r = bench(small().mlp, {"-shape", "[?,16]", "-data_shape", "[7,16]", "-niter", "1",
                             "-nireq", "1", "-layout", "[NC]"});
     expect_complete(r);
-    EXPECT_FALSE(r.says("tensor groups")); /* as there is one */
+    EXPECT_FALSE(r.says("tensor groups")); /* there is only one */
     expect_throughput(r, 7.0);
 }
 
@@ -148,7 +148,7 @@ TEST_P(Benchmark, ReshapesLanguageModels)
     expect_complete(r);
     EXPECT_EQ(r.number("\\[ INFO \\] Tokens:\\s+(\\d+) tokens"), 32.0);
     expect_throughput(r, 2.0);
-    /* as many as the bounds allow */
+    /* as long as the bounds allow */
     r = bench(language, {"-niter", "1", "-nireq", "1", "-shape", "input_ids[1,4..9]"});
     expect_complete(r);
     EXPECT_EQ(r.number("\\[ INFO \\] Tokens:\\s+(\\d+) tokens"), 9.0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a KV cache of few bits costs: the KL divergence from the same model with a cache of f32, of
- * the scored rows of a text.
+ * The cost of a KV cache of few bits: the KL divergence from the same model with a cache of f32,
+ * over the scored rows of a text.
  */
 #include <cstring>
 #include <regex>
@@ -35,8 +35,8 @@ class CacheTypes : public testing::Test
         EXPECT_EQ(o.code, 0) << o.err;
         return Json(o.out);
     }
-    /* Keeps what the model says with a cache of f32 of `chunks` chunks of this text; gives its
-     * perplexity. */
+    /* Stores the model's log-probabilities with a cache of f32, for `chunks` chunks of this text;
+     * returns its perplexity. */
     double keep(const std::string &model, const std::string &text, const char *context,
                 const char *chunks) const
     {
@@ -54,8 +54,8 @@ class CacheTypes : public testing::Test
     }
 };
 
-/* Heads of 64 and of 128 elements, and no experts, which rounding could exchange. A scale that is
- * twice the least makes four times as much of it with i8. */
+/* Heads of 64 and of 128 elements, and no experts, which rounding could exchange. With i8, a
+ * scale twice the least possible gives four times the divergence. */
 TEST_F(CacheTypes, OfFewBitsCostLittle)
 {
     const std::string model = models + "/gemma4-e-tiny/gguf/gemma4-e-tiny-Q4_0.gguf";
@@ -71,15 +71,16 @@ TEST_F(CacheTypes, OfFewBitsCostLittle)
     }
 }
 
-/* Multiplies element i of a head, and the one that its position turns it with, in the norm of keys,
- * and divides both in the norm of queries: scores are what they were. */
+/* Multiplies element i of a head, and the element that is rotated with it, in the norm of keys,
+ * and divides both in the norm of queries, so that scores stay the same. */
 static void
 write_model_of_large_keys(const std::string &from, const Folder &folder, size_t i,
                           float times)
 {
     const std::string xml = read_file(from + "/openvino_model.xml");
     std::string bin = read_file(from + "/openvino_model.bin");
-    const bool is_key[] = {false, true, true, false}; /* norms in the file's order */
+    /* the norms in the order of the file */
+    const bool is_key[] = {false, true, true, false};
     const std::regex norm(
         "element_type=\"f32\" shape=\"1, 1, 1, 64\" offset=\"([0-9]+)\" size=\"256\"");
     size_t n = 0;
@@ -99,9 +100,10 @@ write_model_of_large_keys(const std::string &from, const Folder &folder, size_t 
     folder.write("openvino_model.bin", bin);
 }
 
-/* Keys of large models have such elements. Without the rotation they take the bits of their block's
- * others: u4 is then at 0.08, and half of the rows at more than 3e-5 with i8. The median is what is
- * bounded of i8, since a token that the router sends to another expert makes most of the mean. */
+/* Keys of large models have such elements. Without the rotation they would take the bits of the
+ * other elements of their block: u4 would give 0.08, and with i8 half of the rows would exceed
+ * 3e-5. For i8 the median is bounded, because a token that the router sends to another expert
+ * dominates the mean. */
 TEST_F(CacheTypes, OfFewBitsKeepTheNeighboursOfLargeElements)
 {
     const std::string from = models + "/qwen3moe-tiny/ov/int4_asym_g64";
@@ -113,9 +115,9 @@ TEST_F(CacheTypes, OfFewBitsKeepTheNeighboursOfLargeElements)
     EXPECT_LE(compare(folder.path, "i8").number("/kld_quantiles/median"), 1e-5);
 }
 
-/* Logits of this model are so steep that keys of 4 bits turn some tokens to other positions:
- * results of exact keys are off by more than they are large. The prompt takes several pages, and
- * most of it has left the windows of 32 positions when the next tokens are decoded. */
+/* The logits of this model are so steep that 4-bit keys turn some tokens to other positions: the
+ * error against exact keys exceeds the result. The prompt takes several pages, and most of it has
+ * left the windows of 32 positions when the next tokens are decoded. */
 TEST_F(CacheTypes, OfFewBitsAreVerifiedByWhatTheyHold)
 {
     const std::string model = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
@@ -124,7 +126,7 @@ TEST_F(CacheTypes, OfFewBitsAreVerifiedByWhatTheyHold)
         ids += "," + std::to_string(id);
     const struct {
         const char *cache;
-        double least, most; /* errors of the worst row that is stored */
+        double least, most; /* errors of the worst stored row */
     } cases[] = {{"u4", 0.06, 0.08}, {"i8", 4e-3, 8e-3}};
     for (const auto &c : cases) {
         const Json json(

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Conversations, stop strings and penalties, as a user meets them.
+ * Conversations, stop strings and penalties, as a user sees them.
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 
 static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* Standard input from a text. */
+/* Runs a chat with these lines as standard input. */
 static Outcome
 talk(const std::string &lines, Words options)
 {
@@ -29,7 +29,7 @@ TEST(Chat, AnswersEachLine)
     EXPECT_EQ(o.out, "The capital of Italy is Rome.\nThe capital of Japan is Tokyo.\n");
 }
 
-/* As empty ones do. */
+/* Lines of spaces are ignored like empty lines. */
 TEST(Chat, LinesOfSpacesDoNothing)
 {
     Outcome o =
@@ -41,7 +41,7 @@ TEST(Chat, LinesOfSpacesDoNothing)
     EXPECT_EQ(yyjson_arr_size(json.at("/failed")), 0u) << o.out;
 }
 
-/* What the cache holds of earlier turns must not change an answer. */
+/* Positions cached from earlier turns must not change an answer. */
 TEST(Chat, ResetBeginsAnew)
 {
     Outcome alone = talk("What is the capital of Japan?\n", {});
@@ -52,7 +52,7 @@ TEST(Chat, ResetBeginsAnew)
     EXPECT_EQ(after.out, "The capital of Italy is Rome.\n" + alone.out);
 }
 
-/* The REFERENCE device cannot forget a part of its states: it feeds everything again. */
+/* REFERENCE cannot truncate its states: it feeds everything again. */
 TEST(Chat, HistoryIsTheSameWithAndWithoutPrefixReuse)
 {
     const char *lines =
@@ -64,7 +64,7 @@ TEST(Chat, HistoryIsTheSameWithAndWithoutPrefixReuse)
     EXPECT_EQ(reused.out, whole.out);
 }
 
-/* What was taken back has not been said: penalties do not see it. */
+/* Penalties do not count a turn that was undone. */
 TEST(Chat, APenaltyForgetsWhatIsTakenBack)
 {
     const std::string question = "What is the capital of Italy?\n";
@@ -86,7 +86,7 @@ TEST(Chat, JsonHasTheConversation)
     EXPECT_EQ(json.text("/messages/2/content"), "The capital of Italy is Rome.");
 }
 
-/* A template in a file of the test. */
+/* Writes a template to a temporary file and returns its path. */
 static std::string
 template_file(const std::string &text)
 {
@@ -149,7 +149,7 @@ TEST(Generate, ChatTakesASystemMessage)
               by_hand.out.substr(0, by_hand.out.find("\"ids\"")));
 }
 
-/* In a message the text of a control token is text. */
+/* The name of a control token in a message is plain text. */
 TEST(Generate, ChatKeepsAMessageText)
 {
     const std::string path = template_file("{{ messages[0].content }}");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers with thoughts in them, and conversations that outgrow the context.
+ * Answers with thoughts, and conversations that outgrow the context.
  */
 #include <filesystem>
 #include <regex>
@@ -13,7 +13,7 @@
 
 static const std::string models = XM_MODELS_DIR;
 
-/* A model's folder put together from files that lie elsewhere. */
+/* A model folder made of links to files elsewhere. */
 class ModelFolder : public Folder
 {
   public:
@@ -42,7 +42,7 @@ talk(const Folder &folder, const std::string &lines, const Words &options)
 
 /* ---- channels ---------------------------------------------------------------------- */
 
-/* It is too small to know the right ones. */
+/* Accepts any capital: the model is too small to know the right one. */
 static bool
 is_an_answer(const std::string &text)
 {
@@ -62,7 +62,7 @@ TEST_F(GptOss, ChatShowsTheFinalChannelWithoutItsName)
     EXPECT_TRUE(is_an_answer(o.out)) << o.out;
 }
 
-/* What a turn leaves behind is what the template expects: golden/chat.json has the rendering. */
+/* The history has what the template expects; golden/chat.json has the rendered text. */
 TEST_F(GptOss, TheHistoryHoldsWhatWasSaidOnly)
 {
     const char *lines = "What is the capital of France?\nWhat is the capital of Italy?\n";
@@ -90,7 +90,7 @@ TEST_F(GptOss, GenerateWritesTheRawContinuation)
     EXPECT_TRUE(contains(run(words).out, "<|channel|>final<|message|>The capital"));
 }
 
-/* The template opens an analysis, which the model goes on with. */
+/* The template begins an analysis, which the model continues. */
 TEST_F(GptOss, AnalysisIsShownOnlyWhenAskedFor)
 {
     std::string text = read_file(folder.path + "/chat_template.jinja");
@@ -108,7 +108,7 @@ TEST_F(GptOss, AnalysisIsShownOnlyWhenAskedFor)
     EXPECT_EQ(hidden.out, "\n");
 }
 
-/* The template opens the call, and the model can but end it. */
+/* The template begins the call, and the model can only end it. */
 TEST_F(GptOss, ACallOfAToolIsALine)
 {
     folder.write("chat_template.jinja",
@@ -119,7 +119,7 @@ TEST_F(GptOss, ACallOfAToolIsALine)
     Outcome o = talk(folder, line, ends);
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.out, "call get_weather {\"city\":\"Rome\"}\n");
-    /* a bracket that nothing closes */
+    /* a bracket that is never closed */
     folder.write("chat_template.jinja", "<|start|>assistant<|channel|>commentary "
                                         "to=functions.get_weather<|message|>{\"city\": ");
     Outcome none = talk(folder, line, ends);
@@ -195,7 +195,7 @@ TEST_F(Context, OldTurnsAreLeftOutWithANotice)
     EXPECT_EQ(talk(folder, four, {"--system", "Be kind."}).err, "") << "all of it fits";
 }
 
-/* The trained one counts where none is given. */
+/* Without an option the trained context counts. */
 TEST_F(Context, ComesOutOfTheConfiguration)
 {
     folder.write("config.json", R"({"text_config": {"max_position_embeddings": 80}})");

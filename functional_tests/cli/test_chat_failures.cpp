@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Turns that fail: the message is taken back, and the conversation goes on.
+ * Turns that fail: the message is removed, and the conversation continues.
  */
 #include <filesystem>
 
@@ -14,7 +14,7 @@ static const std::string models = XM_MODELS_DIR;
 static const char *const italy = "What is the capital of Italy?";
 static const char *const rome = "The capital of Italy is Rome.";
 
-/* A copy of the model whose template does not want to hear of "secrets". */
+/* A copy of the model whose template refuses messages with "secrets". */
 class ChatFailures : public testing::Test
 {
   protected:
@@ -44,7 +44,7 @@ class ChatFailures : public testing::Test
         return Program(words, {}, folder / "lines").finish();
     }
 
-    /* About 2 n tokens. */
+    /* Returns a text of about 2 n tokens. */
     static std::string me(int n)
     {
         std::string text = "Tell";
@@ -104,7 +104,7 @@ TEST_F(ChatFailures, APersonGoesOnToo)
     EXPECT_EQ(t.finish(), 1);
 }
 
-/* 1024 positions of f16. */
+/* The cache has room for 1024 positions in f16. */
 TEST_F(ChatFailures, TheMemoryOfTheCacheDropsOldTurns)
 {
     if (!has_device())

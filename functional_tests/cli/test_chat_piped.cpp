@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chat on a terminal whose answers go there through another program: "xemoe chat | tee log".
+ * A chat whose answers reach the terminal through another program: "xemoe chat | tee log".
  */
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/terminal.h"
@@ -12,12 +12,12 @@ namespace
 const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 const char rome[] = "The capital of Italy is Rome.";
 
-/* A reader that looks only every 50 ms, and writes at once what there is. */
+/* A reader that reads every 50 ms, and then writes everything at once. */
 const char slow_reader[] =
     "while sleep 0.05; do dd bs=4096 count=1 2>$XDG_STATE_HOME/read; "
     "if grep -q '^0+0' $XDG_STATE_HOME/read; then break; fi; done";
 
-/* The screen after one question. */
+/* Returns the screen after one question. */
 std::string
 ask_through(const std::string &reader)
 {
@@ -28,7 +28,7 @@ ask_through(const std::string &reader)
     t.wait_for("> ");
     t.type("What is the capital of Italy?\r");
     t.wait_for("tokens/s");
-    t.wait_for("> "); /* of the next message */
+    t.wait_for("> "); /* the prompt for the next message */
     t.watch(300);
     t.type("\x04");
     EXPECT_EQ(t.finish(), 0);
@@ -41,9 +41,9 @@ TEST(ChatPiped, AnswersMayGoThroughAPipe)
     EXPECT_TRUE(contains(screen, rome)) << screen;
 }
 
-/* The program waits for the reader: the answer is on the screen before its statistics and the next
- * prompt. On a busy machine the reader may be late, which is why it has several tries; it never is
- * in time where nobody waits for it. */
+/* The program waits for the reader: the answer is on the screen before its statistics and the
+ * next prompt. On a busy machine the reader may be late, so that it has several tries. If the
+ * program did not wait, the reader would never be in time. */
 TEST(ChatPiped, AnAnswerThroughAPipeStandsBeforeWhatIsSaidOfIt)
 {
     std::string screen;

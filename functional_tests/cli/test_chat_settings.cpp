@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What decides the tokens of a chat: the model's files, options, and /set; and the commands that
- * save, load and tell.
+ * Sampling settings of a chat: from the model's files, from options and from /set; and the
+ * commands that save, load and show.
  */
 #include <sys/stat.h>
 
@@ -48,7 +48,7 @@ class ChatSettings : public testing::Test
         return Program(words, {}, folder / "lines").finish();
     }
 
-    /* The row of /set: value and source. */
+    /* Returns the row of /set: value and source. */
     static std::string row(const std::string &err, const std::string &name)
     {
         const size_t at = err.find("  " + name + " ");
@@ -62,7 +62,7 @@ class ChatSettings : public testing::Test
 static const char *const hot = R"({"do_sample": true, "temperature": 9.5, "top_k": 400,
                                   "top_p": 0.95, "eos_token_id": 1502})";
 
-/* As in generate. */
+/* As in generate, a sampling option turns on drawing. */
 TEST_F(ChatSettings, OptionsOfDrawingDrawWithoutARecommendation)
 {
     const Outcome o = talk("/set\n", {"--top-p", "0.9"});
@@ -106,7 +106,7 @@ TEST_F(ChatSettings, TheModelsRecommendationIsTaken)
               o.out.substr(0, 300));
 }
 
-/* A default that 0 stands for is shown as what it is, in the list and in JSON. */
+/* A default that is stored as 0 is shown as its real value, in the list and in JSON. */
 TEST_F(ChatSettings, DefaultsAreWhatTheyAre)
 {
     const Outcome o = talk("/set\n", {"--json"});
@@ -165,8 +165,8 @@ le(uint64_t n, int bytes)
     return out;
 }
 
-/* Keys that go in front of the others; the last one makes their bytes a multiple of 32, to which
- * tensors are aligned. */
+/* Inserts keys before the others. The last one pads them to a multiple of 32 bytes, the alignment
+ * of tensors. */
 static std::string
 with_sampling(std::string gguf)
 {
@@ -200,7 +200,7 @@ TEST_F(ChatSettings, AGgufFileRecommendsByItsKeys)
     EXPECT_EQ(row(o.err, "top-p"), "top-p 1 default");
 }
 
-/* The seed that was chosen gives the same conversation again. */
+/* The printed seed gives the same conversation again. */
 TEST_F(ChatSettings, TheSeedThatIsToldRepeatsTheChat)
 {
     recommend(hot);
@@ -233,7 +233,7 @@ TEST_F(ChatSettings, SetChangesWhatComesNext)
               json.text("/messages/1/content"));
 }
 
-/* Of every setting, whatever it came from. */
+/* Resets every setting, wherever its value came from. */
 TEST_F(ChatSettings, DefaultIsWhatTheChatBeganWith)
 {
     recommend(hot);
@@ -264,7 +264,7 @@ TEST_F(ChatSettings, DefaultIsWhatTheChatBeganWith)
     std::string changes, back;
     for (const char *name : names) {
         const bool is_version =
-            name == std::string("mirostat"); /* of which there is a second */
+            name == std::string("mirostat"); /* mirostat has versions 1 and 2 */
         changes += std::string("/set ") + name + (is_version ? " 2\n" : " 1\n");
         back += std::string("/set ") + name + " default\n";
     }
@@ -353,7 +353,8 @@ TEST_F(ChatSettings, AConversationIsSavedAndGoesOn)
     EXPECT_TRUE(contains(o.err, "that of the file, 5 messages")) << o.err;
     EXPECT_TRUE(contains(o.err, "7 messages are saved")) << o.err;
     EXPECT_EQ(Json(o.out).text("/messages/6/content"), rome);
-    folder.write("printed.json", o.out); /* as --json prints it, it is taken, too */
+    /* the form that --json prints is accepted, too */
+    folder.write("printed.json", o.out);
     o = talk("/load " + (folder / "printed.json") + "\n");
     EXPECT_TRUE(contains(o.err, "that of the file, 7 messages")) << o.err;
 }
@@ -483,7 +484,7 @@ TEST_F(ChatSettings, StatsTellTokensMemoryAndSpeed)
         << o.err;
 }
 
-/* Of device and kernels both commands say the same. */
+/* Both commands report device and kernels in the same way. */
 TEST_F(ChatSettings, VerboseTellsDeviceAndKernels)
 {
     Outcome o = talk(italy, {"-v"});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A conversation as a person has it: keys in, screen out. Without libedit those tests are left
- * out that edit.
+ * A conversation as a person has it: keys in, screen out. Without libedit the tests of editing
+ * are skipped.
  */
 #include <sys/stat.h>
 
@@ -19,7 +19,7 @@ static const char *const ctrl_c = "\x03", *const ctrl_d = "\x04", *const ctrl_a 
                          *const rubout = "\x7f", *const up = "\033[A",
                          *const left = "\033[D", *const right = "\033[C";
 
-/* A state folder of its own for each conversation, gone at the end. */
+/* A chat with a state folder of its own, which is removed at the end. */
 class Chat
 {
   public:
@@ -45,7 +45,7 @@ class Chat
         t.wait_for(edits ? "\033[?2004h> " : "> ");
     }
 
-    /* Types a line when the prompt stands. */
+    /* Types a line once the prompt is shown. */
     void say(const std::string &line)
     {
         wait_for_prompt();
@@ -88,11 +88,11 @@ class Chat
 static const char *const hint = "Type a message; /help lists commands, Ctrl-D ends.";
 static const char *const italy = "What is the capital of Italy?";
 static const char *const rome = "The capital of Italy is Rome.";
-/* Below an answer. */
+/* The line below an answer. */
 static const std::regex
     speed("\\([0-9]+ tokens, [0-9.]+ tokens/s, the first after [0-9.]+ s\\)");
 
-/* The rows of one question, its answer and the end. */
+/* Checks the rows of one question, its answer and the end. */
 static void
 expect_conversation(const Chat &c, const std::string &last)
 {
@@ -105,7 +105,7 @@ expect_conversation(const Chat &c, const std::string &last)
     EXPECT_EQ(rows[4], last);
 }
 
-/* While the model is loaded, the terminal still gathers lines. */
+/* While the model loads, the terminal itself collects lines. */
 TEST(ChatTerminal, EndsAtACtrlDThatWasTypedAhead)
 {
     for (const char *settings : {"TERM=xterm", "TERM=dumb"}) {
@@ -166,7 +166,8 @@ TEST(ChatTerminal, NothingIsColouredWhereThatIsNotWanted)
     }
 }
 
-/* Keys as they come from a keyboard; what the model is told is in the JSON at the end. */
+/* Types keys as a keyboard sends them. Returns the message that the model gets, from the JSON at
+ * the end. */
 static std::string
 told(const std::string &keys, const Words &settings, Words *screen)
 {
@@ -236,7 +237,7 @@ TEST(ChatTerminal, ABackslashGoesOnInTheNextLine)
     Words screen;
     EXPECT_EQ(told("eins\\\rzwei\\\r\\\rvier", {}, &screen), "eins\nzwei\n\nvier");
     if (!XM_HAS_EDITOR)
-        return; /* the terminal shows keys when they come, before the prompt */
+        return; /* the terminal echoes keys at once, before the prompt */
     EXPECT_EQ(screen[1], "> eins\\");
     EXPECT_EQ(screen[2], ". zwei\\");
 }
@@ -333,7 +334,7 @@ TEST(ChatTerminal, WorksWhereNoHistoryCanBeKept)
     }
 }
 
-/* Without an editor nobody knows what was typed. */
+/* Without an editor the program does not know what was typed. */
 TEST(ChatTerminal, CtrlCClearsTheLineAndTwiceEnds)
 {
     for (const char *term : {"TERM=xterm", "TERM=dumb"}) {
@@ -369,7 +370,7 @@ wait_for_cursor(Chat &c, const std::string &before)
     ASSERT_EQ(c.t.screen.before_cursor(), before);
 }
 
-/* From wherever the cursor is; "^C" stands behind what was typed. */
+/* With the cursor anywhere in the line; "^C" is shown after the typed text. */
 TEST(ChatTerminal, CtrlCLeavesAWrappedLineWhole)
 {
     if (!XM_HAS_EDITOR)
@@ -381,7 +382,7 @@ TEST(ChatTerminal, CtrlCLeavesAWrappedLineWhole)
         Words rows;
     } lines[] = {
         {5, "> xxxxx", {"> xxxxx^C"}},
-        {78, "", {"> " + std::string(78, 'x'), "^C"}}, /* it fills the row */
+        {78, "", {"> " + std::string(78, 'x'), "^C"}}, /* fills the row exactly */
         {200,
          std::string(42, 'x'),
          {"> " + std::string(78, 'x'), std::string(80, 'x'),
@@ -395,7 +396,8 @@ TEST(ChatTerminal, CtrlCLeavesAWrappedLineWhole)
             Chat c;
             c.wait_for_prompt();
             c.t.type(std::string(line.length, 'x'));
-            wait_for_cursor(c, line.end); /* Ctrl-C drops keys that are not read yet */
+            /* waits, because Ctrl-C drops keys that were not read */
+            wait_for_cursor(c, line.end);
             c.t.type(keys);
             wait_for_cursor(c, before);
             c.t.type(ctrl_c);
@@ -424,7 +426,7 @@ TEST(ChatTerminal, ListsFitIntoIt)
         EXPECT_EQ(t.finish(), 0);
         std::istringstream lines(t.raw().substr(t.raw().find("/stats")));
         for (std::string line; std::getline(lines, line);)
-            EXPECT_LE(line.size(), columns) << line; /* a carriage return behind it */
+            EXPECT_LE(line.size(), columns) << line; /* a carriage return follows */
         EXPECT_TRUE(contains(t.raw(), "\n  KV cache ")) << t.text();
     }
     std::filesystem::remove_all(Chat::own_folder());
@@ -434,7 +436,7 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
 {
     Chat c({"-n", "100000", "--temp", "9", "--seed", "1", "-c", "1000000"});
     c.say("Tell me a story");
-    c.t.wait_for("\033[K"); /* the prompt is read: the answer begins */
+    c.t.wait_for("\033[K"); /* the prompt was read: the answer begins */
     c.t.watch(20);
     c.t.type(ctrl_c);
     c.say("/undo");
@@ -444,7 +446,7 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
         << c.t.text();
 }
 
-/* From when the line is sent until well into the answer. */
+/* Ctrl-C at moments from sending the line until well into the answer. */
 TEST(ChatTerminal, NoCtrlCIsLost)
 {
     for (int moment = 0; moment < 40; moment += 2) {
@@ -458,8 +460,8 @@ TEST(ChatTerminal, NoCtrlCIsLost)
     }
 }
 
-/* Around the end of a short answer, when the request is let go: it stops that, or clears the line
- * that is read next. */
+/* Ctrl-C near the end of a short answer, when the request is released: it stops the answer, or
+ * clears the line that is read next. */
 TEST(ChatTerminal, CtrlCMayComeAtTheEndOfAnAnswer)
 {
     for (int moment = 10; moment < 90; moment += 4) {
@@ -468,7 +470,7 @@ TEST(ChatTerminal, CtrlCMayComeAtTheEndOfAnAnswer)
         c.t.watch(moment);
         c.t.type(ctrl_c);
         c.wait_for_prompt();
-        c.t.watch(100); /* the prompt before the Ctrl-C, or the one behind it */
+        c.t.watch(100); /* the prompt before the Ctrl-C, or the one after it */
         c.t.type(ctrl_d);
         EXPECT_EQ(c.t.finish(), 0) << c.t.text();
     }
@@ -500,7 +502,7 @@ TEST(ChatTerminal, CtrlBackslashEnds)
         << c.t.text();
 }
 
-/* A driver's compiler that has run takes signals of its own; these kernels are soonest built. */
+/* A driver's compiler installs its own signal handlers. These kernels build fastest. */
 TEST(ChatTerminal, ASignalIsNotTheCompilers)
 {
     if (!has_device())
@@ -516,7 +518,7 @@ TEST(ChatTerminal, ASignalIsNotTheCompilers)
     }
 }
 
-/* Somebody else stops the program; a shell takes the terminal and gives it back. */
+/* Another process stops the program; a shell takes the terminal and gives it back. */
 TEST(ChatTerminal, AnEditedLineGoesOnAfterAStopFromOutside)
 {
     if (!XM_HAS_EDITOR)
@@ -536,7 +538,7 @@ TEST(ChatTerminal, AnEditedLineGoesOnAfterAStopFromOutside)
     EXPECT_EQ(c.end(), 0);
 }
 
-/* The shell gets a terminal as it was; afterwards the line goes on. */
+/* The shell gets the terminal in its usual mode; afterwards editing continues. */
 TEST(ChatTerminal, CtrlZStopsAndTheLineGoesOn)
 {
     if (!XM_HAS_EDITOR)
@@ -576,7 +578,7 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
     EXPECT_EQ(c.t.finish(), 0);
 }
 
-/* A line that is edited while its terminal changes stands there once, and can be edited further. */
+/* A line that is edited while the terminal is resized is shown once, and can be edited further. */
 TEST(ChatTerminal, AResizedTerminalShowsTheLineOnce)
 {
     if (!XM_HAS_EDITOR)
@@ -597,7 +599,7 @@ TEST(ChatTerminal, AResizedTerminalShowsTheLineOnce)
         c.t.wait_for("Hauptstadt?");
         c.t.resize(test.columns);
         c.t.wait_for("\033[J");
-        c.t.wait_for("?"); /* the line, again */
+        c.t.wait_for("?"); /* the line is shown again */
         c.t.type("!");
         c.t.wait_for("!");
         const Words rows = c.rows();

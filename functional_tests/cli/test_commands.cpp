@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program's commands: what they print, exit codes, what they say about mistakes.
+ * The program's commands: output, exit codes, and error texts.
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
@@ -68,7 +68,7 @@ TEST(Devices, EndWithTheReference)
     EXPECT_EQ(json.text("/devices/" + std::to_string(n - 1) + "/device"), "REFERENCE");
 }
 
-/* The words of a command line of the help, behind the program's name and up to a '<'. */
+/* Returns the words of an example in the help, after the program's name, up to a '<'. */
 static Words
 words_of(const std::string &line)
 {
@@ -95,8 +95,8 @@ static const char *const commands[] = {
     "devices", "info",  "list", "plan",       "compile", "generate",  "chat",
     "logits",  "bench", "opt",  "perplexity", "verify",  "make-model"};
 
-/* Each command's options stand in groups, each with a command line that the program takes: it fails
- * for want of a file, not for what is written. */
+/* The options of each command are in groups, and each group has an example that the program
+ * accepts: it fails only because a file is missing. */
 TEST(Program, HasGroupsOfOptionsWithExamples)
 {
     if (!has_device())
@@ -123,7 +123,7 @@ TEST(Program, HasGroupsOfOptionsWithExamples)
             Words words = words_of(line.substr(at + strlen("example: ")));
             for (std::string &w : words)
                 w = w == "small" ? folder / "small" + std::to_string(examples) : w;
-            if (contains(line, " --kernels")) /* which times them for a minute */
+            if (contains(line, " --kernels")) /* it would time kernels for a minute */
                 words.push_back("--list");
             EXPECT_EQ(words[0], name) << line;
             const Outcome o = run(words, {"XDG_CACHE_HOME=" + folder.path});
@@ -133,8 +133,8 @@ TEST(Program, HasGroupsOfOptionsWithExamples)
     }
 }
 
-/* One figure for what is free: the device's that models may take, as `plan` has it. Other processes
- * change it between the two. */
+/* All commands show one figure for free memory: that of the device which models may use, as
+ * `plan` shows it. Other processes may change it between two commands. */
 TEST(Devices, TellTheMemoryThatPlansCountWith)
 {
     if (!has_device())
@@ -151,7 +151,7 @@ TEST(Devices, TellTheMemoryThatPlansCountWith)
         << text;
 }
 
-/* A row as the others: a name, a quantity, a remark. */
+/* The row has the form of the others: name, quantity, remark. */
 TEST(Plan, SaysThatTheMemoryOfAChipIsNotKnown)
 {
     const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
@@ -216,7 +216,7 @@ TEST(Program, ListsItsDebugFlagsAndRefusesOthers)
     EXPECT_TRUE(contains(unknown.err, "XM_DEBUG has no flag 'nonsense'")) << unknown.err;
 }
 
-/* A dump of more than 64 MiB of weights is replayed with the model's own. */
+/* A dump with more than 64 MiB of weights is replayed with the weights of the model. */
 TEST(Opt, ReplaysTheDumpOfALargeModel)
 {
     if (!has_device())
@@ -293,7 +293,7 @@ TEST(Info, SaysWhatItCompilesTo)
         << o.out;
 }
 
-/* The experts do not depend on their router. */
+/* Experts are fused whatever their router is. */
 TEST(Info, SaysWhyARoutingIsNotFused)
 {
     if (!has_device())
@@ -305,7 +305,7 @@ TEST(Info, SaysWhyARoutingIsNotFused)
     EXPECT_TRUE(contains(o.out, "is not fused: FuseMoERouter: left out")) << o.out;
 }
 
-/* Each fusion left out in turn: the reason names the pass that left the experts. */
+/* Skips each fusion in turn: the reason names the pass that left the experts unfused. */
 TEST(Info, SaysWhyExpertsAreNotFused)
 {
     if (!has_device())
@@ -376,7 +376,7 @@ TEST(Generate, WritesOnlyWholeCharacters)
     EXPECT_FALSE(contains(o.out, "\xef\xbf\xbd")) << o.out;
 }
 
-/* Those of llama.cpp that mean the same. */
+/* Options of llama.cpp with the same meaning. */
 TEST(Program, TakesNamesOfOptionsOfLlamaCpp)
 {
     const Words words = {"generate", "/nowhere", "-dev", "REFERENCE", "-p", "x"};
@@ -404,7 +404,7 @@ TEST(Generate, StopsAtCtrlC)
     EXPECT_EQ(o.out.rfind(" France", 0), 0u) << o.out;
 }
 
-/* What help says of 0: no penalty, and no bound of its own for the KV cache. */
+/* The help's meaning of 0: no penalty, and no separate bound for the KV cache. */
 TEST(Generate, ZeroIsTheDefaultOfAPenaltyAndOfTheCachesMemory)
 {
     const std::string help =
@@ -444,7 +444,7 @@ TEST(Generate, WorksWithoutATokenizer)
         EXPECT_TRUE(contains(o.err, "no tokenizer.json beside the model")) << o.err;
         EXPECT_TRUE(graphs.names().empty()) << "compiled before it was said";
     }
-    /* Another model's: all words of it are ids that this one has not. */
+    /* The tokenizer of another model: all its ids are beyond this model's vocabulary. */
     std::ofstream(folder + "/tokenizer.json")
         << R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":null,)"
         << R"("post_processor":null,"decoder":null,"model":{"type":"BPE",)"
@@ -473,7 +473,7 @@ TEST(Logits, TakeIdsFromFiles)
     unlink(text.c_str());
 }
 
-/* ---- which model -------------------------------------------------------------------- */
+/* ---- where the model is given ---------------------------------------------------------- */
 
 TEST(Model, IsAWordAnOptionOrTheEnvironments)
 {
@@ -669,7 +669,7 @@ static const Mistake mistakes[] = {
      {"plan", model, "--context", "16777217"},
      2,
      "--context takes at most 16777216"},
-    {"ContextOfGenerate", /* all of these before there is a model */
+    {"ContextOfGenerate", /* refused before the model is opened */
      {"generate", "-m", "/nowhere", "-p", prompt, "-c", "16777217"},
      2,
      "--context takes at most 16777216"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe compile: the file in another process gives the same text, or says why it does not.
+ * xemoe compile: the compiled file gives the same text in another process, or an error text says
+ * why not.
  */
 #include "functional_tests/common/cases.h"
 #include "functional_tests/common/comma_locale.h"
@@ -55,7 +56,7 @@ class Compile : public testing::Test
     const std::string blob = folder / "model.xmblob";
 };
 
-/* Models that have a tokenizer or not, some in each precision. */
+/* Models with and without a tokenizer, some in each precision. */
 TEST_F(Compile, GivesTheSameIdsInAnotherProcess)
 {
     std::vector<std::string> list;
@@ -122,7 +123,8 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
         want.out);
 }
 
-/* The model is the one that the file was compiled from, and nothing is said where that is gone. */
+/* bench shows the model that the file was compiled from, without a warning if that model is gone.
+ */
 TEST_F(Compile, IsNamedByBenchAsItsModelIs)
 {
     const std::string copy = folder / "model";
@@ -147,7 +149,7 @@ TEST_F(Compile, IsNamedByBenchAsItsModelIs)
     EXPECT_EQ(alone.number("/0/n_prompt"), 1);
 }
 
-/* What `info` says of the file, and of the model that it was compiled from. */
+/* `info` describes the file and the model that it was compiled from. */
 TEST_F(Compile, IsDescribedByInfo)
 {
     ASSERT_EQ(compile(tiny, {"--kv", "i8"}).code, 0);
@@ -172,7 +174,7 @@ TEST_F(Compile, IsDescribedByInfo)
     EXPECT_EQ(run({"info", blob, "--svg", folder / "x.svg"}).code, 2);
 }
 
-/* With the options that it was compiled with, unless others are given. */
+/* With the options it was compiled with, unless others are given. */
 TEST_F(Compile, IsPlannedAsItsModel)
 {
     ASSERT_EQ(compile(tiny, {"--kv", "i8"}).code, 0);
@@ -187,7 +189,7 @@ TEST_F(Compile, IsPlannedAsItsModel)
     EXPECT_TRUE(contains(text.out, "model.xmblob (compiled from " + tiny)) << text.out;
 }
 
-/* Its model need not be there for what the file itself says. */
+/* What the file itself contains is shown without its model. */
 TEST_F(Compile, IsDescribedByInfoWithoutItsModel)
 {
     const std::string copy = folder / "model";
@@ -202,7 +204,7 @@ TEST_F(Compile, IsDescribedByInfoWithoutItsModel)
     const Json j(run({"info", blob, "--json"}).out);
     EXPECT_TRUE(contains(j.text("/reasons/model"), "openvino_model.bin"));
     std::string bytes = read_file(blob);
-    bytes[33] ^= 1; /* of the header */
+    bytes[33] ^= 1; /* a byte of the header */
     folder.write("model.xmblob", bytes);
     expect_refused(run({"info", blob}), "the compiled model is damaged");
 }

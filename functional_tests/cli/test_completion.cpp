@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What shells complete: names of chips in all of them, and words of a command line in bash.
+ * Shell completion: names of chips in all shells, and the words of a command line in bash.
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
@@ -14,7 +14,7 @@
 namespace
 {
 
-/* The sentence about a name that is none lists all. */
+/* The error text for an unknown name lists all names. */
 TEST(Completion, HasTheNamesOfChipsAndCards)
 {
     const std::string err = run({"list", "/", "--device-as", "none"}).err;
@@ -33,7 +33,7 @@ TEST(Completion, HasTheNamesOfChipsAndCards)
               3u);
 }
 
-/* `words`: as bash breaks them, which makes a word of '='. Returns the replies, apart by '|'. */
+/* `words`: as bash splits them, which makes '=' a word. Returns the replies, separated by '|'. */
 std::string
 bash_completes(const std::string &folder, const std::string &words)
 {
@@ -78,7 +78,7 @@ TEST(Completion, OfWordsInBash)
     };
     for (const auto &row : rows) {
         std::string found = bash_completes(folder.path, row.words);
-        if (contains(found, "my models|")) /* in the folder's order */
+        if (contains(found, "my models|")) /* the order of the folder */
             found = std::regex_replace(found, std::regex("(.*)\\|(.*)"), "$2|$1");
         EXPECT_EQ(found, row.replies) << row.words;
     }

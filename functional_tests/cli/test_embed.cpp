@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe embed on trained models, against the reference implementation's hidden states, and what
- * xemoe serve gives for the same texts.
+ * xemoe embed on trained models, compared with the reference's hidden states and with xemoe serve
+ * on the same texts.
  */
 #include <algorithm>
 #include <cmath>
@@ -50,7 +50,7 @@ class Embed : public Serve
     }
 };
 
-/* Files with 8 bits and of MXFP4 are near enough to the reference's numbers. */
+/* Files with 8-bit weights and MXFP4 are close enough to the reference. */
 TEST_F(Embed, GivesTheReferencesHiddenStates)
 {
     const struct {

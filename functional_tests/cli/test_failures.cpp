@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the machine can be without: a device, a driver, a kernel that builds, room for the
- * cache. Each has its sentence, or does no harm.
+ * Missing parts of the machine: a device, a driver, a kernel that builds, room for the cache.
+ * Each is reported with an error text, or does no harm.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -49,7 +49,7 @@ TEST(Failures, WithoutADriverThereIsTheReference)
     EXPECT_EQ(o.code, 0) << o.err;
 }
 
-/* A copy of the model, which is shortened between two messages. */
+/* A copy of the model, which is truncated between two messages. */
 class LostFile : public testing::TestWithParam<const char *>
 {
   protected:
@@ -61,12 +61,13 @@ class LostFile : public testing::TestWithParam<const char *>
         ASSERT_EQ(mkfifo(lines.c_str(), 0600), 0);
     }
 
-    /* The first answer has been read, so the weights are mapped. */
+    /* Truncates the file after the first answer was read, when the weights are mapped. */
     Outcome lose_after_first_answer(Words more)
     {
         Words words = {"chat", "-m", folder / "model", "-d", GetParam(), "-n", "12"};
         words.insert(words.end(), more.begin(), more.end());
-        int both_ends = open(lines.c_str(), O_RDWR | O_CLOEXEC); /* opening never waits */
+        /* opened for both, so that opening does not block */
+        int both_ends = open(lines.c_str(), O_RDWR | O_CLOEXEC);
         Program p(words, {}, lines);
         send(both_ends);
         p.wait_for_output("Rome.\n");
@@ -101,7 +102,7 @@ TEST_P(LostFile, IsASentenceAndACode)
 
 INSTANTIATE_TEST_SUITE_P(Failures, LostFile, testing::Values("GPU", "REFERENCE"));
 
-/* Somebody sends it: no file has to do with it. */
+/* The signal is sent by a process and has nothing to do with a file. */
 TEST(Failures, AnotherBusErrorEndsByThatSignal)
 {
     Program p({"generate", "-m", model, "-d", "REFERENCE", "-p", prompt, "-n", "-1",
@@ -126,7 +127,7 @@ TEST(Failures, DevicesSaysWhyThereIsNoLevelZero)
     EXPECT_TRUE(contains(run({"devices"}).out, "  Level Zero: ")) << o.out;
 }
 
-/* Said before anything is read. */
+/* Reported before anything is read. */
 TEST(Failures, AMistakeInXmForceListsWhatThereIs)
 {
     Words generate = {"generate", "-m", "/no/such/model", "-p", prompt, "-n1"};
@@ -141,7 +142,7 @@ TEST(Failures, AMistakeInXmForceListsWhatThereIs)
         << o.err;
 }
 
-/* Sources of the best variants that no compiler takes. */
+/* The sources of the best variants are broken, so that no compiler accepts them. */
 TEST(Failures, KernelsThatDoNotBuildGiveWay)
 {
     if (!has_device())
@@ -158,7 +159,7 @@ TEST(Failures, KernelsThatDoNotBuildGiveWay)
     EXPECT_TRUE(contains(o.err, "does not build on")) << o.err;
     EXPECT_TRUE(contains(o.err, "the next variant of its step is taken")) << o.err;
     EXPECT_LE(count(o.err, "kernel 'rms_norm_vec'"), 4u)
-        << o.err; /* once for each build */
+        << o.err; /* one warning for each build */
 }
 
 TEST(Failures, AForcedKernelThatDoesNotBuildIsAnError)
@@ -171,7 +172,7 @@ TEST(Failures, AForcedKernelThatDoesNotBuildIsAnError)
                     {"XM_KERNEL_DIR=" + broken.path, "XM_FORCE=rms_norm=rms_norm_ref"});
     EXPECT_EQ(o.code, 4) << o.err;
     EXPECT_TRUE(contains(o.err, "rms_norm: XM_FORCE asks for this variant")) << o.err;
-    EXPECT_TRUE(contains(o.err, "XM_DEBUG=build")) << o.err; /* what to do next */
+    EXPECT_TRUE(contains(o.err, "XM_DEBUG=build")) << o.err; /* says what to do next */
 }
 
 TEST(Failures, AFullCacheIsASentenceAndACode)
@@ -184,14 +185,14 @@ TEST(Failures, AFullCacheIsASentenceAndACode)
     Words words = {"generate", "-m",  model,          "--ids", ids,
                    "--kv",     "f16", "--ignore-eos", "-n",    "20"};
     EXPECT_EQ(run(words).code, 0);
-    words.insert(words.end(), {"--kv-memory", "1"}); /* 1024 positions */
+    words.insert(words.end(), {"--kv-memory", "1"}); /* room for 1024 positions */
     Outcome o = run(words);
     EXPECT_EQ(o.code, 4) << o.err;
     EXPECT_TRUE(contains(o.err, "xemoe: the KV cache is full: 1.0 of 1.0 MiB")) << o.err;
     EXPECT_GT(o.out.size(), 1u) << "what came before it is shown";
 }
 
-/* Nor is a line ended that has not begun; and the sentence has the option, not the property. */
+/* No newline is printed if no line has begun. The error text names the option, not the property. */
 TEST(Failures, OfAPromptLeaveStandardOutputAlone)
 {
     if (!has_device())
@@ -206,7 +207,7 @@ TEST(Failures, OfAPromptLeaveStandardOutputAlone)
     EXPECT_TRUE(contains(o.err, "or a larger --kv-memory\n")) << o.err;
 }
 
-/* A slip of the keyboard must not cost the model. */
+/* A mistyped output path must not overwrite the model. */
 TEST(Failures, NothingIsWrittenOverWhatWasRead)
 {
     const Folder folder("own_input");
@@ -261,8 +262,8 @@ TEST(Failures, AModelIsNotReplacedUnasked)
     EXPECT_NE(read_file(folder.path + "/openvino_model.xml"), before);
 }
 
-/* The second of two writers of one file notices before it has written anything; with --force both
- * go on, and the file is one of them. */
+/* The second of two writers of a file notices it before it writes anything. With --force both
+ * continue, and the file is that of one of them. */
 TEST(Failures, TwoModelsOfOneNameAreNotWrittenAtOnce)
 {
     Folder folder("two_writers");
@@ -284,7 +285,8 @@ TEST(Failures, TwoModelsOfOneNameAreNotWrittenAtOnce)
     EXPECT_EQ(folder.names(), std::set<std::string>{"m.gguf"});
 }
 
-/* Who holds the folder looks for other writers, and begins: the next one waits for its turn. */
+/* A writer holds the folder's lock while it looks for other writers and begins; the next one
+ * waits for the lock. */
 TEST(Failures, AWriterWaitsForItsTurnToBegin)
 {
     Folder folder("turns");
@@ -300,7 +302,7 @@ TEST(Failures, AWriterWaitsForItsTurnToBegin)
     EXPECT_EQ(folder.names(), std::set<std::string>{"m.gguf"});
 }
 
-/* Of several that begin at the same time one ends well. */
+/* Of several writers that begin at the same time one succeeds. */
 TEST(Failures, OfWritersThatBeginTogetherOneWins)
 {
     Folder folder("together");
@@ -324,7 +326,7 @@ TEST(Failures, OfWritersThatBeginTogetherOneWins)
     EXPECT_EQ(folder.names(), std::set<std::string>{"m.gguf"});
 }
 
-/* However the output is written: text, JSON, an array, the help. */
+/* For each form of output: text, JSON, an array, the help. */
 TEST(Failures, OutputThatCannotBeWrittenHasOneCode)
 {
     if (!std::filesystem::exists("/dev/full"))
@@ -344,7 +346,7 @@ TEST(Failures, OutputThatCannotBeWrittenHasOneCode)
     }
 }
 
-/* Its passes take seconds. */
+/* The passes of this model take seconds. */
 TEST(Failures, CtrlCEndsLoadingWithASentence)
 {
     Folder folder("loading");
@@ -360,7 +362,7 @@ TEST(Failures, CtrlCEndsLoadingWithASentence)
     EXPECT_EQ(o.out, "");
 }
 
-/* xemoe benchmark_app starts a program of its own, which somebody may not have installed. */
+/* xemoe benchmark_app starts a separate program, which may not be installed. */
 TEST(Failures, AMissingProgramIsASentence)
 {
     Folder folder("alone");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where generate takes its prompt from, and where its text ends.
+ * Where generate gets its prompt, and where its text ends.
  */
 #include <sys/stat.h>
 
@@ -19,7 +19,7 @@ temp_path(const std::string &name)
     return testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name;
 }
 
-/* Standard input from a text. */
+/* Runs generate with this text as standard input. */
 static Outcome
 generate(const Words &options, const std::string &input = "")
 {
@@ -44,7 +44,7 @@ TEST(Prompt, ComesThroughAPipeWhereNoneIsGiven)
     EXPECT_EQ(generate({"-f", "-"}, std::string(prompt) + "\r\n").out, want);
 }
 
-/* One newline: others are the user's. */
+/* Only one newline is removed, because further ones may be intended. */
 TEST(Prompt, KeepsAllButTheLastNewline)
 {
     Outcome o = generate({"--json", "-n1"}, "a\n\n"),
@@ -81,7 +81,7 @@ TEST(Prompt, ThatIsEmptyOrEndlessIsASentence)
     EXPECT_TRUE(contains(o.err, "/dev/zero: a prompt has at most 64 MiB")) << o.err;
 }
 
-/* Nobody would know that it waits. */
+/* Otherwise the user would not know that it waits for input. */
 TEST(Prompt, IsNotWaitedForOnATerminal)
 {
     Terminal t({"generate", "-m", model});
@@ -107,7 +107,7 @@ TEST(Text, IsOfOneTokenOrOfSeveralTokens)
     EXPECT_FALSE(contains(o.err, " launches")) << "the reference has none";
 }
 
-/* Of no token, and of the one that may have run before its time began. */
+/* There is no rate for no token, nor for one that may have run before the measurement began. */
 TEST(Text, HasNoRateWhoseTimeWasNotMeasured)
 {
     for (const char *n : {"1", "2", "3"}) {
@@ -189,7 +189,7 @@ TEST(Text, APromptBeyondTheTrainedContextNeedsAContext)
     EXPECT_EQ(o.code, 0) << o.err;
 }
 
-/* ---- chance ------------------------------------------------------------------------ */
+/* ---- random numbers ---------------------------------------------------------------- */
 
 TEST(Seed, IsAnotherOneEachTimeAndTold)
 {
@@ -203,7 +203,7 @@ TEST(Seed, IsAnotherOneEachTimeAndTold)
     EXPECT_TRUE(contains(generate(words).err, "seed:    42\n"));
 }
 
-/* It has no part in the text. */
+/* The seed does not affect the text. */
 TEST(Seed, IsNotToldOfTheLikeliestTokens)
 {
     for (const Words &seed : {Words{}, Words{"--seed", "42", "--temp", "0"}}) {
@@ -224,7 +224,6 @@ TEST(Seed, TopKOfZeroIsOff)
     EXPECT_EQ(generate(words).out, without);
 }
 
-/* As llama.cpp does, whose default temperature it is. */
 /* ---- which tokens ------------------------------------------------------------------------ */
 
 TEST(Sampling, BiasesAndBadWordsKeepTokensAway)

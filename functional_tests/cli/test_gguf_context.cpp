@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GGUF files far beyond their window of 32 positions: logits of every position, and facts that
- * are asked for long after they were told, as the host reference has them.
+ * GGUF files far beyond their window of 32 positions: the logits of every position, and answers
+ * about facts that were given long before, compared with the host reference.
  */
 #include <cmath>
 
@@ -36,7 +36,7 @@ class Context : public testing::TestWithParam<GgufFile>
     }
 };
 
-/* Behind eight windows and behind 32: pages of sliding layers are given back and taken anew. */
+/* After 8 and 32 windows: pages of sliding layers were freed and used again. */
 TEST_P(Context, LogitsAreTheReferencesFarBeyondTheWindow)
 {
     for (const int n : {8 * WINDOW, 32 * WINDOW}) {
@@ -68,7 +68,7 @@ n_facts()
     return test_all() ? std::size(facts) : 4;
 }
 
-/* A fact, other sentences, and the question. */
+/* Returns a fact, other sentences, and the question about the fact. */
 std::string
 told_and_asked(const Fact &fact, int sentences)
 {
@@ -93,7 +93,7 @@ struct Answers {
 
 const Words answer = {"-n", "4", "--precision", "f32", "--json"};
 
-/* All at a time. */
+/* Runs all questions in parallel. */
 Answers
 on_device(const std::string &model, int sentences)
 {
@@ -113,7 +113,7 @@ on_device(const std::string &model, int sentences)
     return a;
 }
 
-/* One by one: the reference has no sequences. */
+/* Runs one question at a time, because the reference has no sequences. */
 Answers
 by_reference(const std::string &model, int sentences)
 {
@@ -130,8 +130,8 @@ by_reference(const std::string &model, int sentences)
     return a;
 }
 
-/* The models answer from what they were trained on, gemma4-moe-tiny most of these facts,
- * gpt-oss-tiny few: whether what stands between spoils an answer is what is compared. */
+/* The models answer from their training, gemma4-moe-tiny most of these facts, gpt-oss-tiny few.
+ * The test compares whether the sentences in between change an answer. */
 TEST_P(Context, FactsAreAnsweredAsByTheReference)
 {
     for (const auto &[windows, sentences] : {std::pair{1, 3}, {4, 12}, {8, 24}}) {

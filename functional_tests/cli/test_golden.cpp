@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program on trained models, against what the reference implementation answers for the same
- * files (functional_tests/models/…/golden).
+ * The program on trained models, compared with the reference implementation's results for the
+ * same files (functional_tests/models/…/golden).
  */
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ golden(const std::string &variant)
     return Safetensors(tiny + "/golden/openvino_" + variant + ".safetensors");
 }
 
-/* The prompt's token ids as --ids takes them, its text, and how many ids there are. */
+/* A prompt: its token ids as --ids takes them, its text, and the number of ids. */
 struct Prompt {
     std::string ids, text;
     size_t n = 0;
@@ -134,7 +134,7 @@ TEST_P(GoldenFile, PerplexityIsTheReferences)
     ASSERT_EQ(o.code, 0) << o.err;
     Json summary(read_file(tiny + "/golden/summary.json"));
     double own = summary.number("/openvino_" + variant + "/ppl");
-    /* The older export has no figure of its own; quantisation costs it below a percent. */
+    /* The older export has no golden perplexity; quantization changes it by less than a percent. */
     double expected = own > 0.0 ? own : summary.number("/hf_f32/ppl");
     EXPECT_NEAR(Json(o.out).number("/ppl"), expected,
                 (own > 0.0 ? 0.005 : 0.01) * expected);
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, GoldenFile, testing::ValuesIn(some(variants, 2)),
                              return std::string(info.param);
                          });
 
-/* The precisions of values and of the cache. */
+/* The types of values and of the cache. */
 struct Types {
     const char *values, *kv;
 };
@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, GoldenSteps,
                                     types.values + "_" + types.kv;
                          });
 
-/* ---- what must not matter ---------------------------------------------------------- */
+/* ---- settings that must not change results ------------------------------------------ */
 
 TEST(Chunks, OfAnySizeGiveTheSameLogits)
 {
@@ -237,16 +237,16 @@ static const std::vector<const char *> passes = {"FuseVectorizedMOE3GEMM",
                                                  "FuseResidualAdd",
                                                  "FuseLinearGLU",
                                                  "FuseLinearSiblings"};
-/* Exports with the patterns of two versions. */
+/* Exports by two versions, with different graph patterns. */
 static const std::vector<const char *> exports = {"int4_asym_g64", "int4_asym_g128_r1"};
 
 INSTANTIATE_TEST_SUITE_P(Passes, SkippedPass,
                          testing::ValuesIn(dealt(some(passes, 2), exports, 1)),
                          case_name);
 
-/* ---- which kernels ------------------------------------------------------------------- */
+/* ---- families of kernels ----------------------------------------------------------------- */
 
-/* The reference's ids, by kernels of a family. */
+/* Fails unless the kernels of a family give the reference's ids. */
 static void
 expect_golden_ids(const std::string &family, const std::string &precision,
                   Words settings = {})
@@ -282,7 +282,7 @@ static const std::vector<const char *> families = {"ref", "gen", "sg"},
 INSTANTIATE_TEST_SUITE_P(Tiny, KernelFamily,
                          testing::ValuesIn(dealt(families, precisions, 1)), case_name);
 
-/* Where tools/test looks for Intel's OpenCL CPU runtime, too. */
+/* Returns the folder of Intel's OpenCL CPU runtime, which tools/test also looks for there. */
 static std::filesystem::path
 intel_cpu_runtime()
 {
@@ -301,7 +301,7 @@ intel_cpu_runtime()
     return {};
 }
 
-/* It has half arithmetic, and every function of sub-groups that Intel's GPUs have. */
+/* This runtime has f16 arithmetic and all sub-group functions of Intel's GPUs. */
 TEST(IntelCpuRuntime, GivesTheReferencesIdsWithSubGroups)
 {
     std::filesystem::path library = intel_cpu_runtime();

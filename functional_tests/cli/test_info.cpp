@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe info: what it says of a model first, where that comes from, and the picture.
+ * xemoe info: its first lines about a model, where they come from, and the picture of the graph.
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
@@ -17,7 +17,7 @@ namespace
 
 const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* Begins with the label and has the text, whatever the columns. */
+/* Whether a line begins with the label and contains the text, in any column. */
 bool
 has_row(const std::string &out, const std::string &label, const std::string &text)
 {
@@ -30,7 +30,7 @@ has_row(const std::string &out, const std::string &label, const std::string &tex
     return false;
 }
 
-/* A model's folder to write into, with links to the model. */
+/* A folder with links to a model's files, to which tests add files. */
 class InfoFolder : public testing::Test
 {
   protected:
@@ -50,7 +50,7 @@ class InfoFolder : public testing::Test
     const std::string &folder = made.path;
 };
 
-/* Ports that the file has given no names, too. */
+/* This includes ports without names in the file. */
 TEST(Info, NamesPortsAlikeInTextAndJson)
 {
     const Folder folder{"ports"};
@@ -128,7 +128,7 @@ TEST(Info, HasTheSameAsJson)
     EXPECT_EQ(yyjson_arr_size(json.at("/disagreements")), 0u);
 }
 
-/* The graph tells; what it cannot tell is said. */
+/* The graph gives most facts; those it cannot give are reported as unknown. */
 TEST_F(InfoFolder, NeedsNoFilesBesideTheModel)
 {
     Outcome o = run({"info", folder});
@@ -144,7 +144,7 @@ TEST_F(InfoFolder, NeedsNoFilesBesideTheModel)
     EXPECT_EQ(json.number("/layers"), 2.0);
 }
 
-/* Where only one family has such layers, the graph says which; a config says it first. */
+/* The family is recognized if only one has such layers; a config takes precedence. */
 TEST_F(InfoFolder, NamesTheFamilyThatOnlyTheGraphTells)
 {
     const std::string oss = XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64",
@@ -198,7 +198,7 @@ class Picture : public testing::Test
     {
         unlink(svg.c_str());
     }
-    /* The picture; "" and skipped where there is no dot. */
+    /* Returns the picture; skips the test and returns "" without the program dot. */
     std::string draw(const std::string &model, const Words &more = {})
     {
         Words words = {"info", model, "--svg", svg, "--device-as", "bmg"};
@@ -234,7 +234,7 @@ TEST_F(Picture, HasOneLayerOfEachKindAndItsKernels)
     }
 }
 
-/* One sentence of ours, and nothing that the program which draws would have said. */
+/* One error text of ours, and no output of dot. */
 TEST_F(Picture, SaysWhereItCannotBeWritten)
 {
     Outcome o =
@@ -263,7 +263,7 @@ TEST_F(Picture, MayBeOfOneLayer)
     EXPECT_EQ(run({"info", tiny, "--svg", svg, "--device-as", "pentium"}).code, 2);
 }
 
-/* Names are texts of the file, and graphviz reads markup. */
+/* Names come from the file, and dot interprets markup. */
 TEST_F(Picture, EscapesNames)
 {
     const std::string folder =
@@ -285,7 +285,7 @@ TEST_F(Picture, EscapesNames)
     EXPECT_TRUE(contains(text, "after the layers"));
 }
 
-/* Processor time of all programs that have ended. */
+/* Returns the processor time of all child processes that ended. */
 static double
 cpu_seconds()
 {
@@ -295,7 +295,7 @@ cpu_seconds()
            1e-6 * static_cast<double>(u.ru_utime.tv_usec);
 }
 
-/* Dimensions of Qwen3-30B-A3B: facts and picture in seconds, without a byte of weights. */
+/* Sizes of Qwen3-30B-A3B: facts and picture in seconds, without any weights. */
 TEST_F(Picture, OfALargeModelTakesSeconds)
 {
     const std::string folder =
@@ -317,7 +317,7 @@ TEST_F(Picture, OfALargeModelTakesSeconds)
     if (no_dot)
         GTEST_SKIP() << "no dot";
     EXPECT_TRUE(contains(text, "layers 0–47 — 48 alike"));
-    EXPECT_LT(taken, 60.0); /* of 1 s: sanitizers included */
+    EXPECT_LT(taken, 60.0); /* takes 1 s; with sanitizers longer */
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is given instead of what is wanted: pipes and devices where files should be, files of other
- * kinds, arrays of other types. One sentence each, at once, in which a path stands once.
+ * Wrong inputs: pipes and devices instead of files, files of other types, arrays of other types.
+ * Each gives one error text at once, which contains the path once.
  */
 #include <fcntl.h>
 #include <sys/file.h>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 static const std::string original = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* ---- beside the model -------------------------------------------------------------- */
+/* ---- files beside the model --------------------------------------------------------- */
 
 class Beside : public testing::TestWithParam<const char *>
 {
@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(Files, Beside,
                              return std::string(info.param, strcspn(info.param, "."));
                          });
 
-/* ---- instead of the model ---------------------------------------------------------- */
+/* ---- files instead of a model ------------------------------------------------------- */
 
 TEST(InsteadOfAModel, TheSentenceSaysWhatTheFileIs)
 {
@@ -163,14 +163,14 @@ TEST(Experts, SaySoWhereThePassesThatTakeThemWereLeftOut)
 {
     Outcome o = run({"generate", "-m", original, "-d", "REFERENCE", "-p", "x", "-n", "1"},
                     {"XM_SKIP=ConvertMOEToMOECompressed,LowerUnfusedMoE"});
-    if (o.code == 0) /* the reference runs the graph as it is */
+    if (o.code == 0) /* the reference runs the graph without passes */
         o = run({"info", "-v", original},
                 {"XM_SKIP=ConvertMOEToMOECompressed,LowerUnfusedMoE"});
     EXPECT_NE(o.code, 0);
     EXPECT_NE(o.err.find("were left out (XM_SKIP"), std::string::npos) << o.err;
 }
 
-/* The row of --list, and the model that is made of it. */
+/* Compares the row of --list with the model that is made from it. */
 TEST(MakeModel, TellsItsSizesAndKeepsThem)
 {
     const Folder folder("defaults");
@@ -190,8 +190,8 @@ TEST(MakeModel, TellsItsSizesAndKeepsThem)
     EXPECT_EQ(vocabulary, config.number("/vocab_size"));
 }
 
-/* Every small model of the list in both formats: it compiles to fused experts wherever it has
- * experts, and writes something. */
+/* Every small model of the list in both formats: if it has experts they are fused, and it
+ * generates text. */
 TEST(MakeModel, MakesEachArchitectureAsIrAndGguf)
 {
     const Folder folder("architectures");
@@ -223,7 +223,7 @@ TEST(MakeModel, MakesEachArchitectureAsIrAndGguf)
     EXPECT_GE(n_made, 10);
 }
 
-/* The same seed makes the same file, another seed another. */
+/* Equal seeds make equal files, different seeds different ones. */
 TEST(MakeModel, IsTheSameForTheSameSeed)
 {
     const Folder folder("seeds");
@@ -238,7 +238,7 @@ TEST(MakeModel, IsTheSameForTheSameSeed)
     EXPECT_EQ(run({"make-model", "-o", folder / "a.gguf"}).code, 2) << "it is there";
 }
 
-/* The XML cannot be written where a folder stands; by then the weights are. */
+/* The XML cannot be written because a folder has its name; the weights were written before. */
 TEST(MakeModel, LeavesNothingOfAFailureAndKeepsTheModelThatWasThere)
 {
     const Folder folder("failure");
@@ -251,11 +251,12 @@ TEST(MakeModel, LeavesNothingOfAFailureAndKeepsTheModelThatWasThere)
     EXPECT_EQ(folder.names(), left);
 }
 
-/* What a run that was killed has left is not somebody's model. */
+/* The leftovers of a run that was killed do not count as a model. */
 TEST(MakeModel, GoesOnWhereARunWasStopped)
 {
     const Folder folder("stopped");
-    const std::string left = "openvino_model.bin.2147483646.0"; /* no process's */
+    /* no process has this id */
+    const std::string left = "openvino_model.bin.2147483646.0";
     folder.write(left, "half");
     EXPECT_EQ(run({"make-model", "-o", folder.path}).code, 0);
     EXPECT_EQ(folder.names().count(left), 0u);
@@ -275,7 +276,7 @@ TEST(MakeModel, WritesToNoFolderThatAnotherWritesTo)
     EXPECT_EQ(run({"make-model", "-o", folder.path}).code, 0);
 }
 
-/* Whoever is first: one model, whole, and a sentence for each that did not write it. */
+/* Whichever is first: one complete model, and an error text from each run that did not write it. */
 TEST(MakeModel, OneOfTwoAtOnceWritesTheModel)
 {
     for (const char *path : {"m", "m.gguf"}) {
@@ -287,7 +288,8 @@ TEST(MakeModel, OneOfTwoAtOnceWritesTheModel)
         Program a(words("1")), b(words("2"));
         const Outcome of_a = a.finish(), of_b = b.finish();
         const int n = (of_a.code == 0) + (of_b.code == 0);
-        const int most = std::string(path) == "m" ? 1 : 2; /* a file is whole */
+        /* both may succeed, one after the other */
+        const int most = std::string(path) == "m" ? 1 : 2;
         EXPECT_LE(n, most) << of_a.err << of_b.err;
         EXPECT_GE(n, 1) << of_a.err << of_b.err;
         for (const Outcome &o : {of_a, of_b})

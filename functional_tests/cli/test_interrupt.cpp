@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ctrl-C and SIGTERM, typed on a terminal and sent to a program whose output goes to files.
+ * Ctrl-C and SIGTERM, typed on a terminal, and sent to a program whose output goes to files.
  */
 #include <sys/resource.h>
 
@@ -13,7 +13,7 @@ static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64"
 static const char *const ctrl_c = "\x03";
 static const char *const sentence = "xemoe: stopped by Ctrl-C\n";
 
-/* Would go on for minutes. */
+/* A command that would run for minutes. */
 static Words
 endless(const std::string &device)
 {
@@ -33,7 +33,7 @@ class Moments : public testing::TestWithParam<int>
 {
 };
 
-/* Through loading, the beginning of the run, the prompt, and tokens. */
+/* At moments during loading, the beginning of the run, the prompt, and tokens. */
 TEST_P(Moments, CtrlCEndsGenerateWithASentence)
 {
     Terminal t(endless("REFERENCE"));
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Interrupt, Moments,
                          testing::Values(0, 5, 20, 40, 60, 80, 90, 100, 105, 110, 115,
                                          120, 125, 130, 140, 160, 200, 300));
 
-/* From the moment when the run begins, when it could be lost. */
+/* Ctrl-C just as the run begins, when it could be lost. */
 TEST(Interrupt, CtrlCAsTheRunBeginsIsNotLost)
 {
     for (int i = 0; i < 10; i++) {
@@ -58,11 +58,11 @@ TEST(Interrupt, CtrlCAsTheRunBeginsIsNotLost)
         t.type(ctrl_c);
         EXPECT_EQ(t.finish(), 130) << t.text();
         EXPECT_TRUE(ends_with(t.text(), sentence)) << t.text();
-        EXPECT_LT(t.screen.rows().size(), 8u) << t.text(); /* a few tokens, not all */
+        EXPECT_LT(t.screen.rows().size(), 8u) << t.text(); /* a few tokens */
     }
 }
 
-/* Seconds of reading, and no token yet. */
+/* The prompt takes seconds, and there is no token yet. */
 TEST(Interrupt, CtrlCStopsTheReadingOfAPrompt)
 {
     std::string ids = "5";
@@ -72,7 +72,7 @@ TEST(Interrupt, CtrlCStopsTheReadingOfAPrompt)
     t.wait_for("reading a prompt of 20001 tokens");
     t.type(ctrl_c);
     EXPECT_EQ(t.finish(), 130);
-    EXPECT_EQ(t.screen.rows().size(), 3u) << t.raw(); /* two of the warning */
+    EXPECT_EQ(t.screen.rows().size(), 3u) << t.raw(); /* two rows of a warning */
     EXPECT_TRUE(ends_with(t.text(), sentence)) << t.text();
 }
 
@@ -87,7 +87,7 @@ TEST(Interrupt, WhatWasWrittenIsEndedWithALine)
     EXPECT_TRUE(ends_with(o.err, sentence)) << o.err;
 }
 
-/* The first one is on its way while a layer is computed. */
+/* The first signal is still being handled while a layer is computed. */
 TEST(Interrupt, TheSecondOneEndsAtOnce)
 {
     Program p(endless("REFERENCE"));
@@ -131,7 +131,8 @@ TEST(Interrupt, OtherCommandsEndWithTheirCodeToo)
 
 struct Writing {
     const char *name;
-    Words words; /* of a command that writes for minutes into the folder before them */
+    /* a command that writes for minutes; the folder is given before the words */
+    Words words;
 };
 
 class Writes : public testing::TestWithParam<Writing>
@@ -141,7 +142,7 @@ class Writes : public testing::TestWithParam<Writing>
 TEST_P(Writes, LeaveNothingBehindWhenASignalEndsThem)
 {
     const struct rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core); /* which the program inherits */
+    setrlimit(RLIMIT_CORE, &no_core); /* the program inherits it */
     for (int number : {SIGTERM, SIGHUP, SIGQUIT, SIGINT}) {
         const Folder folder(GetParam().name);
         Words words = GetParam().words;
@@ -175,7 +176,7 @@ INSTANTIATE_TEST_SUITE_P(
                              "--layers", "64", "-o", "model.gguf"}}),
     [](const auto &info) { return std::string(info.param.name); });
 
-/* A driver's compiler takes the signal for itself. */
+/* A driver's compiler installs its own handler of the signal. */
 TEST(Interrupt, CtrlBackslashEndsAtOnceWhereKernelsWereBuilt)
 {
     if (!has_device())
@@ -185,7 +186,7 @@ TEST(Interrupt, CtrlBackslashEndsAtOnceWhereKernelsWereBuilt)
     setrlimit(RLIMIT_CORE, &no_core);
     Words words = endless("GPU");
     words.insert(words.end(), {"--cache-dir", cache.path});
-    Terminal t(words, {"XM_FORCE=ref"}); /* which are soonest built */
+    Terminal t(words, {"XM_FORCE=ref"}); /* kernels that build fastest */
     t.wait_for("France");
     t.type("\x1c");
     EXPECT_EQ(t.finish(), 128 + SIGQUIT) << t.text();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model whose embeddings are a file of their own, as exporters write models that see pictures
-// too: a tiny model is cut in two, and says what it says as a whole.
+// A model whose embeddings are in a separate file, as exporters write models that also read
+// pictures: a tiny model is cut in two and must generate the same text.
 #include <array>
 #include <cstring>
 #include <map>
@@ -17,9 +17,9 @@ namespace
 const std::string qwen = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_sym_g64";
 const std::string gemma = XM_MODELS_DIR "/gemma4-e-tiny/ov/int4_asym_g64";
 
-/* The XML of a net, its layers and edges. */
+/* The XML of a net as layers and edges. */
 struct net {
-    std::map<std::string, std::string> layers; /* the text of each, by its id */
+    std::map<std::string, std::string> layers; /* the text of each layer by its id */
     std::vector<std::array<std::string, 4>> edges;
 
     explicit net(const std::string &xml)
@@ -41,7 +41,7 @@ struct net {
         const size_t at = text.find(" " + key + "=\"") + key.size() + 3;
         return text.substr(at, text.find('"', at) - at);
     }
-    /* The layer of a type whose name has the text in it. */
+    /* Returns the id of the layer of this type whose name contains `name`. */
     std::string id_of(const std::string &type, const std::string &name) const
     {
         for (const auto &l : layers)
@@ -51,7 +51,7 @@ struct net {
         ADD_FAILURE() << "no " << type << " " << name;
         return "";
     }
-    /* A layer and all that it needs. */
+    /* Returns a layer and all layers that it reads, directly or not. */
     std::set<std::string> above(const std::string &id) const
     {
         std::set<std::string> all = {id};
@@ -63,7 +63,7 @@ struct net {
         }
         return all;
     }
-    /* What nothing reads any more is left out. */
+    /* Returns the XML of the net without layers that nothing reads. */
     std::string text() const
     {
         std::set<std::string> used;
@@ -109,7 +109,8 @@ class Joined : public testing::Test
   protected:
     static constexpr int HIDDEN = 256;
 
-    /* A file of what a lookup of rows needs; the language model has an input instead. */
+    /* Writes the layers that compute the rows of a lookup to a file; in the language model an
+     * input replaces them. */
     void cut(const net &model, const std::string &lookup, const std::string &file,
              const std::string &input, int width, net *language)
     {
@@ -140,8 +141,8 @@ class Joined : public testing::Test
         language->edges = edges;
     }
 
-    /* Positions have three axes, of which the second is read, and what kind of token each one is,
-     * is added to them. */
+    /* Positions get three axes, of which the second is read, and the token types are added to
+     * them. */
     void cut_all(const std::string &whole, int per_layer_width)
     {
         const net model(read_file(whole + "/openvino_model.xml"));

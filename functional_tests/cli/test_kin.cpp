@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other families of models than the one everything is tried with: sliding windows next to
- * full attention, heads of two sizes, sinks, biases, a dense path beside the experts,
- * per-layer embeddings, layers that share another's keys and values.
- * Prompts longer than the window and than a chunk show what short ones hide.
+ * Families of models other than the one that most tests use: sliding windows next to full
+ * attention, heads of two sizes, sinks, biases, a dense path beside the experts, per-layer
+ * embeddings, layers that share another layer's keys and values. Prompts longer than the window
+ * and than a chunk.
  */
 #include <cmath>
 
@@ -101,10 +101,10 @@ TEST_P(Family, GreedyIdsAreTheReferences)
               golden().get<int32_t>(std::string(GetParam().prompt) + ".greedy"));
 }
 
-/* What storing keys and values in fewer bits does to the last logits. 4 bits, with a scale for each
- * 16 elements, are off by about 0.5 % of the power of what is stored, 8 bits by 0.002 %; these
- * models make 0.02 to 0.6 % of the one, and 0.0015 to 0.0035 % of the other. A cache of f32 is off
- * by 3e-13. */
+/* The error of the last logits with keys and values in few bits. 4 bits with a scale for each 16
+ * elements change about 0.5 % of the power of what is stored, 8 bits 0.002 %. In these models
+ * this becomes 0.02 to 0.6 % and 0.0015 to 0.0035 % of the logits' power; with a cache of f32
+ * 3e-13. */
 using Caches = Family;
 
 TEST_P(Caches, OfFewerBitsKeepTheLogits)
@@ -181,7 +181,7 @@ static const std::vector<Kin> long_ones = {{"gemma4-moe-tiny", "int4_asym_g32", 
                                            {"gemma4-e-tiny", "int4_asym_g64", "long"},
                                            {"gpt-oss-tiny", "int4_sym_g64", "long"}};
 
-/* The prompt longer than the window, and with one model another one besides. */
+/* Families whose prompt is longer than the window; one model has a second prompt. */
 static std::vector<Kin>
 kin()
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a decoded token costs on a CPU device, counted between the program and its driver: few
- * launches, one wait, few flushes, nothing built. functional_tests/dry_run has the GPUs.
+ * The cost of a decoded token on a CPU device, counted between the program and its driver: few
+ * launches, one wait, few flushes, nothing built. functional_tests/dry_run tests GPUs.
  */
 #include <thread>
 
@@ -14,21 +14,23 @@ namespace
 struct Kind {
     const char *name;
     int layers;
-    double a_layer; /* kernels */
-    /* embedding, positions, last norm, its rows prepared, logits, two of choosing, what differs */
+    double a_layer; /* kernels of a layer */
+    /* embedding, positions, last norm, preparing its rows, logits, two of the choice, and the
+     * differences between models */
     double outside;
-    double without_byte_dots = 0; /* more a layer, where there are none */
+    /* Further kernels of a layer on a processor without dot products of bytes. */
+    double without_byte_dots = 0;
 };
 
-/* More a layer: many processors cut attention's keys into parts, which are joined, and share gate
- * and up out in pieces too small to prepare h. */
+/* Further kernels of a layer with many processors: attention's keys are cut into partitions,
+ * which must be combined, and pieces of gate and up are too small to prepare h. */
 double
 with_many_processors()
 {
     return std::thread::hardware_concurrency() > 4 ? 2 : 0;
 }
 
-constexpr int TOKENS = 9; /* the last are replayed */
+constexpr int TOKENS = 9; /* the last ones are replayed */
 
 void
 PrintTo(const Kind &kind, std::ostream *out)
@@ -40,21 +42,21 @@ class Launches : public testing::TestWithParam<Kind>
 {
 };
 
-/* norm, q k v, attention's inputs, attention, its projection, norm, router's product, routing, gate
- * and up, down: each writes what the next one reads. */
+/* Kernels of a layer: norm; q k v; attention's inputs; attention; its projection; norm; the
+ * router's product; routing; gate and up; down. Each writes what the next one reads. */
 const Kind kinds[] = {
     {"qwen3moe-tiny/ov/int4_asym_g64", 2, 10, 7},
     {"qwen3moe-tiny/ov/int4_sym_g64", 2, 10, 7},
     {"qwen3moe-tiny/ov/int4_asym_g128_r1", 2, 10, 7},
-    /* scales of whole rows: without products of four bytes, what down reads is in 16 bits with
-     * sums of whole rows, prepared by a launch of its own */
+    /* scales of whole rows: without dot products of four bytes, down reads 16 bits with sums of
+     * whole rows, which a kernel of its own prepares */
     {"qwen3moe-tiny/ov/int8_asym", 2, 10, 7, 1},
     {"gpt-oss-tiny/ov/int4_sym_g64", 4, 10, 7},
     {"gemma4-moe-tiny/ov/int4_asym_g32", 6, 14, 11},
     {"gemma4-e-tiny/ov/int4_asym_g64", 6, 13, 16},
 };
 
-/* What a run of the program asked of the driver. */
+/* Returns the counts of the OpenCL calls of a run. */
 Json
 counted_of(const Kind &kind, const Words &options = {})
 {
@@ -91,9 +93,9 @@ TEST_P(Launches, OfATokenAreFewAndReplayed)
     EXPECT_EQ(counted.number(last + "builds"), 0);
     EXPECT_EQ(counted.number(last + "waits"), 1);
     EXPECT_GE(counted.number(last + "flushes"),
-              2); /* the device begins before the host ends */
+              2); /* the device begins before the host has enqueued everything */
     EXPECT_LE(counted.number(last + "flushes"), 4);
-    /* Attention's arguments are bound for each token, those of all others once. */
+    /* Only attention's arguments are bound again for each token. */
     const std::string early = "/runs/" + std::to_string(runs - TOKENS + 2) + "/";
     EXPECT_EQ(counted.number(last + "kernels"), counted.number(early + "kernels"));
     EXPECT_LT(counted.number(last + "arguments"),
@@ -101,8 +103,8 @@ TEST_P(Launches, OfATokenAreFewAndReplayed)
     EXPECT_LE(counted.number(last + "objects"), counted.number(early + "objects"));
 }
 
-/* Four texts: one wait for the tokens of all, behind the launches of the next ones, of which each
- * but attention's is replayed. */
+/* Four texts: one wait for all tokens, after the launches of the next tokens. All launches but
+ * attention's are replayed. */
 TEST(LaunchesOfTexts, AreThoseOfOneText)
 {
     const Json counted = counted_of(kinds[0], {"--parallel", "4"});
@@ -117,7 +119,7 @@ TEST(LaunchesOfTexts, AreThoseOfOneText)
     EXPECT_EQ(counted.number(last + "kernels"), counted.number(early + "kernels"));
     EXPECT_LT(counted.number(last + "arguments"),
               counted.number(early + "arguments") / 10);
-    /* The device chooses for all of them: once for each run. */
+    /* The device chooses the tokens of all texts with one launch in each run. */
     double chosen = 0;
     for (const std::string name : {"vec", "gen", "ref"})
         chosen += counted.number("/names/choose_best_" + name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe list: what it finds below a folder, in which order and with which facts; files that cannot
- * be read are rows with a reason; a table that fits the terminal.
+ * xemoe list: the models below a folder, their order and facts; files that cannot be read are
+ * rows with a reason; the table fits the terminal.
  */
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
@@ -23,7 +23,7 @@ const std::string models = XM_MODELS_DIR;
 const std::string ir = models + "/qwen3moe-tiny/ov/int4_asym_g64";
 const std::string gguf = models + "/qwen3moe-tiny/gguf/qwen3moe-tiny-Q4_K_M.gguf";
 
-/* A folder with some models; chips that need not be here are counted for. */
+/* A folder with some models. Chips that are not present are planned for. */
 class List : public testing::Test
 {
   protected:
@@ -99,7 +99,7 @@ TEST_F(List, TakesTheFamilyFromTheGraphWhereNoFileTellsIt)
     EXPECT_EQ(j.at("/models/3/family"), nullptr);
 }
 
-/* The sentence of `plan` and the row agree. */
+/* The row has the verdict of `plan`. */
 TEST_F(List, SaysWhatDoesNotFit)
 {
     const Json j = json({"--memory", "1", "-c", "2048"});
@@ -112,7 +112,7 @@ TEST_F(List, SaysWhatDoesNotFit)
     EXPECT_TRUE(contains(list({"--memory", "8192"}).out, "yes, takes "));
 }
 
-/* Nobody knows which memory the card has that the chip is on. */
+/* The chip is on cards with memory of different sizes. */
 TEST_F(List, DoesNotSayThatAModelFitsInMemoryOfUnknownSize)
 {
     EXPECT_EQ(json().at("/models/0/fits"), nullptr);
@@ -131,7 +131,7 @@ TEST_F(List, SaysWhoseMemoryItIs)
     EXPECT_EQ(list({}, "b580").err, "");
 }
 
-/* What `generate` says of the model, in the row. */
+/* The row has the error text of `generate`. */
 TEST_F(List, SaysWhatGenerateRefuses)
 {
     fs::copy(ir, root + "/damaged");
@@ -177,7 +177,7 @@ TEST_F(List, TellsWhereItLooks)
     EXPECT_FALSE(contains(t.text(), "looking through")) << t.text();
 }
 
-/* A reason goes on below itself, and below the path where a terminal is narrow. */
+/* A reason wraps below itself, and on narrow terminals below the path. */
 TEST_F(List, HasWholeReasonsOnATerminal)
 {
     folder.write("cut.gguf", read_file(gguf).substr(0, 1 << 16));
@@ -225,7 +225,7 @@ TEST_F(List, TakesLinksOfOneFileOnceAndItsNamedOne)
     EXPECT_EQ(paths(json()), (std::vector<std::string>{"b/deep/m.gguf", "ir"}));
 }
 
-/* Nobody writes to the pipes: who opens one waits for ever. */
+/* Opening a pipe that nobody writes to would block for ever. */
 TEST_F(List, DoesNotWaitForPipesAndLoops)
 {
     for (const std::string name :
@@ -284,7 +284,7 @@ TEST_F(List, HasRowsWithReasonsForWhatCannotBeRead)
     EXPECT_FALSE(contains(o.out, "\x1b")) << "names go to terminals";
 }
 
-/* As another user where this one is root, who may read all folders. */
+/* As another user, because root may read all folders. */
 TEST_F(List, HasARowForAFolderThatCannotBeRead)
 {
     Settings settings;
@@ -341,7 +341,7 @@ TEST_F(List, FitsTheTerminal)
         << "nothing is cut in a file";
 }
 
-/* Two paths whose ends are alike would be cut to the same text. */
+/* Two paths with the same end would be cut to the same text. */
 TEST_F(List, ShowsWholePathsWhereTheirEndsDoNotTellThemApart)
 {
     for (const char *family : {"a_first_family", "another_family"}) {
@@ -361,7 +361,7 @@ TEST_F(List, ShowsWholePathsWhereTheirEndsDoNotTellThemApart)
     }
 }
 
-/* One more is left out where the others lack one column. A terminal's last column stays free. */
+/* If the others lack one column, one more is left out. The terminal's last column stays free. */
 TEST_F(List, LeavesOutFirstWhatSaysLeastOfWhetherAModelFits)
 {
     const auto headings = [&](size_t columns) {
@@ -388,7 +388,8 @@ TEST_F(List, LeavesOutFirstWhatSaysLeastOfWhetherAModelFits)
     }
 }
 
-/* By commands that take a model. A folder without any has another sentence. */
+/* The list is named by commands that take a model. A folder without models has another error
+ * text. */
 TEST_F(List, IsNamedWhereAFolderIsGivenAsAModel)
 {
     const std::string sentence = "xemoe: the folder '" + root +
@@ -410,7 +411,7 @@ TEST_F(List, IsNamedWhereAFolderIsGivenAsAModel)
         << o.err;
 }
 
-/* As llama.cpp has it: also where that is more than what is counted by default. */
+/* As in llama.cpp, also if the model's context is longer than the default of the count. */
 TEST_F(List, AContextOf0IsTheModels)
 {
     const std::string large = root + "/a.gguf";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models split over devices: logits and texts are those of one device.
+ * Models split over devices: logits and texts equal those of one device.
  */
 #include <algorithm>
 
@@ -17,7 +17,8 @@ namespace
 const std::string models = XM_MODELS_DIR;
 const std::string qwen = models + "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* Messages cost nothing: all is split that can be, though it is small. */
+/* Adds options under which messages cost nothing: everything that can be split is, though the
+ * models are small. */
 Words
 on(const std::string &device, Words words, const std::string &split = "tensor")
 {
@@ -45,7 +46,7 @@ class Mesh : public testing::Test
 
 /* ---- logits of every model ---------------------------------------------------------- */
 
-/* Model; split and devices. */
+/* A split and its devices. */
 using Way = std::pair<const char *, const char *>;
 using Case = std::tuple<const char *, Way>;
 
@@ -86,7 +87,7 @@ const std::vector<const char *> all_models = {
     "gemma4-moe-tiny/gguf/gemma4-moe-tiny-Q4_K_M.gguf",
     "gemma4-e-tiny/ov/int4_asym_g64",
     "gemma4-e-tiny/gguf/gemma4-e-tiny-Q4_0.gguf"};
-/* Neighbours differ in their split, of which a sample has one. */
+/* Neighbours have different splits; a sample takes a few. */
 const std::vector<Way> all_ways = {{"tensor", "CPU,CPU"},
                                    {"expert", "CPU,CPU"},
                                    {"layer", "CPU,CPU"},
@@ -106,9 +107,9 @@ const std::vector<Way> all_ways = {{"tensor", "CPU,CPU"},
 INSTANTIATE_TEST_SUITE_P(EveryModel, MeshLogits,
                          testing::ValuesIn(dealt(all_models, all_ways, 2)));
 
-/* ---- what is exchanged -------------------------------------------------------------- */
+/* ---- exchanges -------------------------------------------------------------------------- */
 
-/* The lines that say it. */
+/* Returns the number of lines of `info` that list an exchange of this kind. */
 size_t
 count(const std::string &model, const std::string &kind,
       const std::string &split = "tensor")
@@ -123,7 +124,7 @@ count(const std::string &model, const std::string &kind,
     return n;
 }
 
-/* Two sums a layer, and the vocabulary's rows. */
+/* Two sums a layer, and the joined rows of the vocabulary. */
 TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
 {
     EXPECT_EQ(count(qwen, "all_reduce"), 2u * 2);
@@ -133,7 +134,8 @@ TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
     EXPECT_EQ(count(gpt_oss, "all_gather"), 1u);
 }
 
-/* Cut between experts or across them, their sum is due at the same place. */
+/* The sum is at the same place whether experts are cut across or the layer is cut between
+ * experts. */
 TEST_F(Mesh, ExpertsThatAreCutBetweenThemHaveAsManySums)
 {
     const std::string gpt_oss = models + "/gpt-oss-tiny/ov/int4_sym_g64";
@@ -143,7 +145,8 @@ TEST_F(Mesh, ExpertsThatAreCutBetweenThemHaveAsManySums)
     }
 }
 
-/* A row's error against the same mesh with messages of f32, and whether they are half as long. */
+/* Compares a row's error with the same mesh with f32 messages, and checks that messages are half
+ * as long. */
 TEST_F(Mesh, SumsMayBeSentInHalfTheBytes)
 {
     const std::string gpt_oss = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
@@ -168,7 +171,7 @@ TEST_F(Mesh, SumsMayBeSentInHalfTheBytes)
     EXPECT_EQ(o.err.find("all_reduce       1.0 KiB a token"), std::string::npos) << o.err;
 }
 
-/* The residual stream, and the logits. */
+/* The residual stream is passed on, and the logits are returned. */
 TEST_F(Mesh, LayersPassOneValueOn)
 {
     EXPECT_EQ(count(qwen, "all_", "layer"), 0u);
@@ -199,19 +202,19 @@ TEST(MeshPlan, SaysWhatEachRankHoldsAndWhatIsExchanged)
     EXPECT_EQ(two.number("/ranks/1/memory/experts"), experts / 2);
     EXPECT_LT(two.number("/ranks/0/memory/weights"), 0.8 * one.number("/memory/weights"));
     EXPECT_EQ(two.number("/exchanges/messages"), 2 * 2 + 1);
-    /* Four sums of 256 columns, and the other's half of 1536 logits, as f32. */
+    /* four sums of 256 columns, and the other rank's half of 1536 logits, in f32 */
     const double received = 4 * 256 * 4.0 + 1536 / 2 * 4.0;
     EXPECT_EQ(two.number("/exchanges/received_bytes"), received);
     const double exchange_s = 5 * 50e-6 + received / 4e9;
     EXPECT_NEAR(two.number("/forecast/token/exchange_seconds"), exchange_s, 1e-9);
-    /* The slower rank reads its weights, some of the cache, and starts some 22 launches. */
+    /* The slower rank reads its weights and some of the cache, and starts about 22 launches. */
     const double read_s = two.number("/ranks/1/memory/token_weights") / 1e9;
     const double seconds = two.number("/forecast/token/seconds") - exchange_s;
     EXPECT_GT(seconds, read_s);
     EXPECT_LT(seconds, 1.6 * read_s + 22 * 4e-6);
     EXPECT_EQ(two.text("/forecast/rates/0/source"), "given");
     EXPECT_EQ(two.number("/forecast/rates/0/read"), 2e9);
-    EXPECT_FALSE(two.at("/forecast/prompt")); /* bmg has no clock */
+    EXPECT_FALSE(two.at("/forecast/prompt")); /* bmg has no known clock */
 }
 
 TEST(MeshPlan, ForecastsCardsOnSeveralNodes)
@@ -228,8 +231,8 @@ TEST(MeshPlan, ForecastsCardsOnSeveralNodes)
     const Json pairs = plan({"--device-as", "2xb580", "--nodes", "2", "--link", "25,5",
                              "--local-link", "1000,0.001"});
     EXPECT_EQ(pairs.text("/ranks/3/device"), "b580");
-    /* Two nodes take one step a message where four take two; both receive of three others, of
-     * which pairs have one beside them. */
+    /* Two nodes need one step for a message where four need two. Both receive from three other
+     * devices; with two devices a node, one of them is in the same node. */
     const double messages = four.number("/exchanges/messages");
     const double received = four.number("/exchanges/received_bytes");
     EXPECT_NEAR(four.number("/forecast/token/exchange_seconds"),
@@ -289,7 +292,7 @@ TEST(MeshPlan, SaysWhatDoesNotFit)
     }
 }
 
-/* The cards' weights are what is too much: a third card has room for its part. */
+/* The weights are too large for the two cards; a third card makes enough room. */
 TEST_F(Mesh, MoreDevicesAndFewerAreCounted)
 {
     const std::string big = folder.path + "/big";
@@ -299,7 +302,7 @@ TEST_F(Mesh, MoreDevicesAndFewerAreCounted)
     EXPECT_EQ(o.code, 4);
     EXPECT_NE(o.out.find("  or --device-as 3xa380\n"), std::string::npos) << o.out;
     EXPECT_EQ(run({"plan", big, "--device-as", "3xa380"}).code, 0);
-    /* One with room for all of it is slower, unless messages take long. */
+    /* One device with room for everything is slower, unless messages take long. */
     const std::string faster = "a token on b60 alone, which is faster: ";
     const Words two = {"plan", big, "--device-as", "2xb60", "--link"};
     for (const auto &[link, is_slow] : {std::pair("5,15", false), {"5,500", true}}) {
@@ -328,7 +331,7 @@ TEST(MeshPlan, SaysWhereOneDeviceIsFaster)
     EXPECT_NE(run(text).out.find(faster), std::string::npos);
 }
 
-/* A card without memory of its own has that of a computer, which need not be this one. */
+/* A card without memory of its own uses a computer's, which need not be this computer. */
 TEST(MeshPlan, SaysWhoseMemoryItPlansWith)
 {
     const std::string whose = "because 140v has none of its own; --memory MIB";
@@ -346,7 +349,7 @@ TEST(MeshPlan, SaysWhoseMemoryItPlansWith)
     }
 }
 
-/* What bench has measured is what plan and generate -v reckon with. */
+/* plan and generate -v use the rates that bench measured. */
 TEST_F(Mesh, ForecastsByWhatBenchHasMeasured)
 {
     const Settings cache = {"XDG_CACHE_HOME=" + folder.path};
@@ -418,7 +421,8 @@ TEST(MeshPlan, NamesWhatIsWrong)
 
 /* ---- texts -------------------------------------------------------------------------- */
 
-/* The model has two layers: one of three ranks by layer has no attention, and keeps positions. */
+/* The model has two layers: with three ranks by layer, one has no attention but must count
+ * positions. */
 TEST_F(Mesh, TextsInParallelAreThoseOfOneDevice)
 {
     folder.write("prompts.txt", "Once upon a time\nThe little girl\nOne day a dog\n");
@@ -443,7 +447,8 @@ TEST_F(Mesh, ALongPromptIsCutIntoChunks)
         EXPECT_EQ(out(on("CPU,CPU", words, split)), one) << split;
 }
 
-/* Each exchange of the prompt and of decoded tokens, and the logits; by layer what arrives. */
+/* Compares each exchange of the prompt and of decoded tokens, and the logits; by layer the values
+ * that arrive. */
 TEST_F(Mesh, IsVerifiedAgainstTheWholeProgram)
 {
     const std::string gpt_oss = models + "/gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf";
@@ -468,7 +473,8 @@ TEST_F(Mesh, ReportsItsDevices)
         << json.text("/device");
 }
 
-/* As llama-bench joins devices; a comma parts those that are measured one after the other. */
+/* As in llama-bench, '/' joins devices; a comma separates those that are measured one after the
+ * other. */
 TEST_F(Mesh, IsMeasured)
 {
     const Json json(out({"bench", "-m", qwen, "-p", "2", "-n", "0", "-r", "1", "-o",
@@ -516,7 +522,7 @@ TEST_F(Mesh, AProcessorIsSeveralDevices)
     }
 }
 
-/* ---- one device, and several, where the other is meant -------------------------------- */
+/* ---- one device where several are expected, and several where one is ----------------------- */
 
 TEST(MeshInfo, SaysWhatEachRankRuns)
 {

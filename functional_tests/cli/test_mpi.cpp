@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models split over processes of an MPI job: texts are those of one process; what fails ends all.
+ * Models split over the processes of an MPI job: texts equal those of one process; a failure ends
+ * all processes.
  */
 #include <regex>
 #include <set>
@@ -16,7 +17,7 @@ const std::string models = XM_MODELS_DIR;
 const std::string qwen = models + "/qwen3moe-tiny/ov/int4_asym_g64";
 const std::string gpt_oss = models + "/gpt-oss-tiny/ov/int4_sym_g64";
 
-/* A job of n processes on this machine, whoever starts it and however few cores there are. */
+/* A job of n processes on this machine, for any user and any number of cores. */
 Settings
 job(int n)
 {
@@ -40,7 +41,7 @@ generation(const std::string &model, Words more = {}, const std::string &split =
     return words;
 }
 
-/* In chunks of 8 tokens. */
+/* Returns options for a long prompt in chunks of 8 tokens. */
 Words
 long_prompt()
 {
@@ -61,8 +62,8 @@ class Mpi : public testing::Test
     Folder folder{"mpi"};
 };
 
-/* The first process alone prints them. By layer on three, Qwen3's two layers leave a process
- * without attention. */
+/* Only the first process prints. By layer on three processes, Qwen3's two layers leave one
+ * process without attention. */
 TEST_F(Mpi, TextsAreThoseOfOneProcess)
 {
     for (const char *model : {"qwen3moe-tiny/ov/int4_asym_g64",
@@ -81,7 +82,7 @@ TEST_F(Mpi, TextsAreThoseOfOneProcess)
     }
 }
 
-/* Summands are added as f32 in the order of ranks, whatever they are sent as. */
+/* Summands are added in f32 in the order of ranks, however they are sent. */
 TEST_F(Mpi, HalvesGiveTheSameTextAsOnSubDevices)
 {
     const Words halves = {"--messages", "f16"};
@@ -94,8 +95,8 @@ TEST_F(Mpi, HalvesGiveTheSameTextAsOnSubDevices)
     EXPECT_EQ(Json(two.out).ids("/ids"), Json(one.out).ids("/ids"));
 }
 
-/* Chunks of a prompt flow through the processes: more of them than messages may be unread, by one
- * that has a layer to one that has three. */
+/* The chunks of a prompt go through the processes: more of them than messages may be unread, from
+ * a process with one layer to one with three. */
 TEST_F(Mpi, ALongPromptByLayerIsThatOfOneProcess)
 {
     Words words = long_prompt();
@@ -106,8 +107,8 @@ TEST_F(Mpi, ALongPromptByLayerIsThatOfOneProcess)
     EXPECT_EQ(Json(o.out).ids("/ids"), one.ids("/ids"));
 }
 
-/* mpirun gives standard input to the first process: the others have its prompt and its lines. Of a
- * text that is written bit by bit, mpirun's terminal has been seen to lose some: so JSON. */
+/* mpirun gives standard input to the first process, which passes prompt and lines to the others.
+ * mpirun may lose parts of a text written in pieces, so the test reads JSON. */
 TEST_F(Mpi, TheFirstProcessReadsStandardInputForAll)
 {
     folder.write("prompt.txt", "Once upon a time\n");
@@ -143,7 +144,7 @@ TEST_F(Mpi, AnEmptyInputIsASentence)
     EXPECT_NE(o.err.find("standard input is empty"), std::string::npos) << o.err;
 }
 
-/* One that is random is the same on all: else they would go on with other tokens. */
+/* All processes use one random seed; otherwise they would continue with different tokens. */
 TEST_F(Mpi, ProcessesDrawFromOneSeed)
 {
     const Outcome o = run({"generate", "-m", qwen, "-d", "CPU", "--split", "tensor", "-n",
@@ -168,7 +169,7 @@ TEST_F(Mpi, EachProcessMayHaveADeviceAndAShareOfItsOwn)
         << o.err;
 }
 
-/* What the processes call their devices. */
+/* Returns the names of devices that the processes print. */
 std::set<std::string>
 devices_of(const Outcome &o)
 {
@@ -179,8 +180,8 @@ devices_of(const Outcome &o)
     return out;
 }
 
-/* A name without a number: each process of a machine has a device of its own, as far as there
- * are. */
+/* Given a name without a number, each process on a machine takes another device while there are
+ * enough. */
 TEST_F(Mpi, ProcessesOfAMachineTakeDifferentDevices)
 {
     const Json one(run(generation(qwen)).out);
@@ -197,8 +198,8 @@ TEST_F(Mpi, ProcessesOfAMachineTakeDifferentDevices)
     }
 }
 
-/* One process does something else: `line` of a script changes its model, its other words, or its
- * environment. */
+/* A job in which one process differs: `line` of a script changes its model, its other words, or
+ * its environment. */
 Settings
 job_with(const Folder &folder, const std::string &line, int n, int rank = 1)
 {
@@ -212,7 +213,7 @@ job_with(const Folder &folder, const std::string &line, int n, int rank = 1)
     return s;
 }
 
-/* Processes find out before the first run. */
+/* The processes find the difference before the first run. */
 TEST_F(Mpi, OtherModelsAreASentence)
 {
     const Outcome o =
@@ -231,7 +232,7 @@ TEST_F(Mpi, OneThatFailsEndsAll)
     EXPECT_NE(o.err.find("cannot open '/nowhere'"), std::string::npos) << o.err;
 }
 
-/* Nobody waits for a process that has come to the end of another command. */
+/* Nobody waits for a process whose command has already ended. */
 TEST_F(Mpi, OneThatEndsEarlyEndsAll)
 {
     for (const char *split : {"tensor", "layer"}) {
@@ -244,8 +245,8 @@ TEST_F(Mpi, OneThatEndsEarlyEndsAll)
     }
 }
 
-/* Who waits for a value of a process that fails hears of it, wherever he waits; values that it has
- * not read are dropped. */
+/* Whoever waits for a value of a failed process gets its error; values that it did not read are
+ * dropped. */
 TEST_F(Mpi, ADeviceThatFailsInARunEndsAll)
 {
     for (const char *split : {"tensor", "layer"})
@@ -262,7 +263,7 @@ TEST_F(Mpi, ADeviceThatFailsInARunEndsAll)
         }
 }
 
-/* Variables of a job that has ended, or of another MPI. */
+/* The variables of a job that has ended, or of another MPI. */
 TEST_F(Mpi, AJobThatIsNoneIsASentence)
 {
     const Outcome o =

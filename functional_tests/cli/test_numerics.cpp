@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe verify --numerics: what roundings as in training change.
+ * xemoe verify --numerics: the effect of rounding as in training.
  */
 #include <regex>
 
@@ -60,7 +60,7 @@ TEST_F(Numerics, AModelWithoutThePlacesSaysSo)
     EXPECT_NE(o.out.find("NMSE 0.00e+00"), std::string::npos) << o.out;
 }
 
-/* The environment's word holds for every command; --numerics compares with none all the same. */
+/* The environment variable applies to every command; --numerics still compares with no rounding. */
 TEST_F(Numerics, OfTheEnvironment)
 {
     const std::string model = models + "/gemma4-e-tiny/ov/int4_asym_g64";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations beyond the range of f16. The residual stream is f32: it may be of any size. A product
- * beyond that range is an error that names the way out, never NaN with exit code 0.
+ * Activations beyond the range of f16. The residual stream is f32 and may have any size. A
+ * product beyond that range is an error that names the remedy, never NaN with exit code 0.
  */
 #include <cmath>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 static const std::string original = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* A copy of the model with one weight 2^20 times as large. */
+/* A copy of the model with one weight matrix multiplied by 2^20. */
 class LoudModel
 {
   public:
@@ -87,7 +87,7 @@ class Overflow : public testing::Test
     }
 };
 
-/* The norm of every block takes the factor away again: what is left of it is epsilon. */
+/* The norm of every block divides by the factor again; only epsilon makes a difference. */
 TEST_F(Overflow, TheResidualStreamHasRoom)
 {
     const LoudModel model("embed_tokens");
@@ -106,7 +106,7 @@ TEST_F(Overflow, TheResidualStreamHasRoom)
     EXPECT_LT(difference, 1e-5 * size);
 }
 
-/* V is cached as f16, and no norm stands before that. */
+/* V is cached as f16 without a norm before. */
 TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
 {
     const LoudModel model("layers.0.self_attn.v_proj");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * generate --parallel: each text is what its prompt gives alone, and comes in its place.
+ * generate --parallel: each text is what its prompt gives alone, and they are printed in order.
  */
 #include <filesystem>
 
@@ -32,7 +32,7 @@ operator+(Words a, const Words &b)
     return a;
 }
 
-/* What stands between NULs. */
+/* Returns the records that NULs separate. */
 Words
 records(const std::string &out)
 {
@@ -58,7 +58,7 @@ class Parallel : public testing::Test
         folder.write("prompts.txt", content);
     }
 
-    /* In 16 bits: with 8, what a prompt loses depends on how many tokens run together. */
+    /* Prompts stay in 16 bits: in 8 bits their rounding depends on how many tokens run together. */
     static Words command()
     {
         return {"generate", "-m", model, "--dynamic-quantization", "0"};
@@ -74,7 +74,7 @@ class Parallel : public testing::Test
         return run(command() + Words{"-p", prompt} + options);
     }
 
-    /* With so many at a time. */
+    /* Runs with each of these numbers of parallel texts and compares with single runs. */
     void expect_single_runs(const Words &prompts, const Words &options,
                             const Words &numbers)
     {
@@ -92,7 +92,8 @@ class Parallel : public testing::Test
     const std::string file = folder / "prompts.txt";
 };
 
-/* The fifth is longer than a chunk; the second and the third have line breaks and quotes. */
+/* The fifth prompt is longer than a chunk; the second and the third contain line breaks and
+ * quotes. */
 TEST_F(Parallel, TextsAreThoseOfSingleRuns)
 {
     const Words prompts = {"Paris is the capital of", "One day\na \"girl\"", "\"The",
@@ -119,7 +120,7 @@ TEST_F(Parallel, TextsEndAsSingleRunsDo)
                        {"2"});
 }
 
-/* Text i is drawn with seed + i. */
+/* Text i is drawn with the seed plus i. */
 TEST_F(Parallel, EachTextHasASeedOfItsOwn)
 {
     const Words options = {"-n", "12", "--temp", "1.5", "--ignore-eos"};
@@ -165,8 +166,8 @@ TEST_F(Parallel, OnePromptHasSeveralTexts)
         << "-p is one prompt, whatever is in it";
 }
 
-/* As with several lines: --parallel is how many texts run at a time. A line that is refused is a
- * failed text there, too. */
+/* A file with one line works like one with several: --parallel is how many texts run at a time. A
+ * refused line is a failed text there, too. */
 TEST_F(Parallel, AFileWithOneLineHasOneText)
 {
     const Words one(1, alone("The", {"-n", "4"}).out);
@@ -192,7 +193,7 @@ TEST_F(Parallel, AFileWithOneLineHasOneText)
     EXPECT_EQ(records(generate("2", {"--ids", "5,6,7", "-n", "4"}).out).size(), 2u);
 }
 
-/* In quotes, spaces are a prompt as any. */
+/* In quotes, spaces are a prompt. */
 TEST_F(Parallel, LinesOfSpacesAreSkipped)
 {
     write("  \nThe\n\"  \"\n");
@@ -204,7 +205,7 @@ TEST_F(Parallel, LinesOfSpacesAreSkipped)
         << o.err;
 }
 
-/* All but the first take over what it has computed. */
+/* The first text computes the prompt; all others reuse it. */
 TEST_F(Parallel, JsonHasTextsAndWhatTheyTook)
 {
     Outcome o =
@@ -225,7 +226,7 @@ TEST_F(Parallel, JsonHasTextsAndWhatTheyTook)
     EXPECT_EQ(j.number("/timings/decode_tokens"), 12.0) << "after the first of each";
 }
 
-/* A page of 32 tokens is found; the second prompt comes when the first has ended. */
+/* A page of 32 tokens is reused; the second prompt begins when the first has ended. */
 TEST_F(Parallel, APromptTakesOverTheBeginningOfAnEarlierOne)
 {
     const std::string beginning = repeat(story, 6);
@@ -248,7 +249,7 @@ TEST_F(Parallel, TextsEndWhereTheContextIsFull)
         << o.err;
 }
 
-/* As llama.cpp has it: what the model was trained for, here 2048 positions. */
+/* As in llama.cpp, 0 means the context that the model was trained for, here 2048 positions. */
 TEST_F(Parallel, AContextOf0IsTheModels)
 {
     write(repeat(story, 90) + "\nThe\n");
@@ -260,7 +261,7 @@ TEST_F(Parallel, AContextOf0IsTheModels)
                          "two chunks of 2048 are the least"));
 }
 
-/* Not all have room at a time: some wait, and are what they are alone. */
+/* Not all texts have room at a time: some wait, and give the same text. */
 TEST_F(Parallel, AFullCacheMakesTextsWait)
 {
     std::string lines;
@@ -274,7 +275,8 @@ TEST_F(Parallel, AFullCacheMakesTextsWait)
     EXPECT_EQ(all.out, one.out);
 }
 
-/* The others are complete; what it has comes in its place. */
+/* The other texts are complete, and the text that failed is printed in its place as far as it
+ * came. */
 TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
 {
     write("The\n" + repeat(story, 90) + "\nOne day\n");
@@ -297,7 +299,7 @@ TEST_F(Parallel, ATextWithoutRoomIsASentenceAndACode)
     EXPECT_EQ(j.at("/texts/2/error"), nullptr);
 }
 
-/* A line that is empty, and one that is longer than the context; the others are complete. */
+/* An empty line, and a line longer than the context; the other texts are complete. */
 TEST_F(Parallel, APromptThatCannotBeginIsASentenceAndACode)
 {
     write("The\n\n\"\"\n  \t\n" + repeat(story, 20) + "\nOne day\n\n");
@@ -324,7 +326,8 @@ TEST_F(Parallel, APromptThatCannotBeginIsASentenceAndACode)
     EXPECT_EQ(j.text("/texts/3/finish"), "length");
 }
 
-/* What the places take is announced: the cache is as large as the plan says. */
+/* The cache grows to the size that the plan predicts, because the slots' longest texts are
+ * announced to it. */
 TEST_F(Parallel, APlanSaysWhatTheCacheTakes)
 {
     const Words options = {"-n", "20", "--ignore-eos", "--json"};
@@ -391,7 +394,7 @@ TEST_F(Parallel, ADeviceWithoutSequencesIsASentence)
     EXPECT_EQ(o.err, "xemoe: option --parallel: this device runs one text at a time\n");
 }
 
-/* Texts without end, so that there is something to stop. */
+/* Endless texts, which Ctrl-C stops. */
 TEST_F(Parallel, CtrlCEndsAllTexts)
 {
     write("The\nOne day\nParis is the capital of\n");
@@ -417,7 +420,7 @@ TEST_F(Parallel, ATerminalHasLinesBetweenTexts)
     EXPECT_TRUE(contains(t.text(), "texts:   2, 2 at a time: ")) << t.text();
 }
 
-/* Without a tokenizer there are ids, a prompt a row of an .npy file. */
+/* Without a tokenizer prompts are ids: one row of an .npy file each. */
 TEST_F(Parallel, RowsOfIdsArePrompts)
 {
     const std::string bare = folder / "bare";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe perplexity: llama-perplexity's method and what it prints, files of log-probabilities.
+ * xemoe perplexity: llama-perplexity's method and output; files of log-probabilities.
  */
 #include "functional_tests/common/comma_locale.h"
 #include "functional_tests/common/files.h"
@@ -14,7 +14,7 @@ static const std::string model = models + "/qwen3moe-tiny/ov/int4_asym_g64";
 static const std::string gemma = models + "/gemma4-moe-tiny/ov/int4_asym_g32";
 static const std::string rows = "@" + models + "/qwen3moe-tiny/golden/ppl_tokens.npy";
 
-/* "5,6,7,…" of n ids, which begin with these and go on in any order. */
+/* Returns n ids "5,6,7,…" that begin with the given ids and continue in any order. */
 static std::string
 ids_of(Ids ids, size_t n)
 {
@@ -49,7 +49,7 @@ class Perplexity : public testing::Test
 
 /* ---- the method -------------------------------------------------------------------- */
 
-/* -log p of positions context/2 … context - 2 of the chunks, from the logits. */
+/* Returns -log p of positions context/2 … context - 2 of each chunk, from the logits. */
 static std::vector<double>
 expected_nll(const Ids &tokens, size_t context)
 {
@@ -74,7 +74,7 @@ expected_nll(const Ids &tokens, size_t context)
 TEST_F(Perplexity, ScoresTheSecondHalfOfEachChunk)
 {
     Ids tokens;
-    for (int32_t i = 0; i < 45; i++) /* two chunks of 20, and some that are left out */
+    for (int32_t i = 0; i < 45; i++) /* two chunks of 20, and tokens that are left out */
         tokens.push_back(100 + i * 13 % 900);
     double sum = 0.0, squares = 0.0;
     const std::vector<double> nll = expected_nll(tokens, 20);
@@ -96,7 +96,7 @@ TEST_F(Perplexity, ScoresTheSecondHalfOfEachChunk)
                 1.0, 1e-3);
 }
 
-/* More than what goes through the model at a time. */
+/* A chunk longer than what runs at a time. */
 TEST_F(Perplexity, LongChunksAreReadInPieces)
 {
     const Words one = {"--ids", rows,     "-c",   "1200", "--chunks",
@@ -109,7 +109,7 @@ TEST_F(Perplexity, LongChunksAreReadInPieces)
                 0.01);
 }
 
-/* Gemma's texts begin with a token, Qwen's do not. */
+/* Gemma's chunks begin with a begin token, Qwen's do not. */
 TEST_F(Perplexity, EachChunkBeginsAsTextsOfTheModelDo)
 {
     const Folder folder("perplexity_gemma");
@@ -184,7 +184,7 @@ TEST_F(Perplexity, ATerminalIsToldHowLongItTakes)
         << t.text();
 }
 
-/* Its values go elsewhere. */
+/* The values are written to another place. */
 TEST_F(Perplexity, TheTimeThatIsLeftStandsOnATerminalOfItsOwn)
 {
     const Folder folder("perplexity_out");
@@ -212,9 +212,9 @@ TEST_F(Perplexity, CtrlCEndsTheLineAndLeavesNoFile)
     EXPECT_TRUE(folder.names().empty());
 }
 
-/* ---- a model that gives one row ------------------------------------------------------ */
+/* ---- a model with one row of logits ---------------------------------------------------- */
 
-/* The model with a layer behind its logits that keeps those of the last position. */
+/* Writes the model with a layer that keeps only the logits of the last position. */
 static void
 write_last_position_model(const Folder &folder)
 {
@@ -226,7 +226,7 @@ write_last_position_model(const Folder &folder)
     };
     std::string xml = read_file(model + "/openvino_model.xml"),
                 bin = read_file(model + "/openvino_model.bin");
-    const int64_t constants[] = {-1, 1}; /* which row, of which dimension */
+    const int64_t constants[] = {-1, 1}; /* which row; along which dimension */
     const std::string n = std::to_string(bin.size()), m = std::to_string(bin.size() + 8);
     const auto constant = [](const char *id, const std::string &offset,
                              const char *dims) {
@@ -258,7 +258,7 @@ write_last_position_model(const Folder &folder)
     folder.write("openvino_model.bin", bin);
 }
 
-/* Its one row is that of the last position, not of the first. */
+/* The only row belongs to the last position, not to the first. */
 TEST_F(Perplexity, AModelThatGivesItsLastPositionOnlyIsRefused)
 {
     const Folder folder("perplexity_last");
@@ -275,7 +275,7 @@ TEST_F(Perplexity, AModelThatGivesItsLastPositionOnlyIsRefused)
     }
 }
 
-/* ---- against a file ---------------------------------------------------------------- */
+/* ---- comparison with a file ------------------------------------------------------------ */
 
 class Divergence : public Perplexity
 {
@@ -283,7 +283,7 @@ class Divergence : public Perplexity
     Folder folder{"divergence"};
     const std::string base = folder / "base";
 
-    /* Of the file of `from`, three chunks of 128. */
+    /* Stores the log-probabilities of the model `from`, for three chunks of 128. */
     void keep(const std::string &from)
     {
         const Outcome o =
@@ -312,7 +312,7 @@ TEST_F(Divergence, TheFileIsLlamaPerplexitys)
     EXPECT_EQ(sizes[0], 128);
     EXPECT_EQ(sizes[1], 1536);
     EXPECT_EQ(sizes[2], 3);
-    for (size_t i = 0; i < 3 * scored; i++) { /* each row's probabilities add up to one */
+    for (size_t i = 0; i < 3 * scored; i++) { /* each row's probabilities sum to one */
         const char *p = &bytes[20 + 4 * 3 * 128 + i * row];
         float head[2];
         double sum = 0.0;
@@ -353,7 +353,8 @@ TEST_F(Divergence, OfTheSameModelIsNextToNothing)
     EXPECT_EQ(json.number("/tokens"), 3 * 63);
     EXPECT_EQ(json.number("/chunks"), 3);
     EXPECT_NEAR(json.number("/kld/value"), 0.0, 1e-5);
-    EXPECT_NEAR(json.number("/ln_ppl_ratio/value"), 0.0, 2e-3); /* what 16 bits cut off */
+    /* the rounding to 16 bits */
+    EXPECT_NEAR(json.number("/ln_ppl_ratio/value"), 0.0, 2e-3);
     EXPECT_EQ(json.number("/same_top/value"), 1.0);
     EXPECT_LT(json.number("/dp_rms/value"), 1e-3);
 }
@@ -395,7 +396,8 @@ TEST_F(Divergence, FilesThatDoNotFitGetASentence)
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "it is cut off")) << o.err;
     std::string damaged = bytes;
-    memset(&damaged[bytes.size() - 2 * (1536 + 4)], 0xff, 8); /* the last row's head */
+    /* the header of the last row */
+    memset(&damaged[bytes.size() - 2 * (1536 + 4)], 0xff, 8);
     folder.write("base", damaged);
     o = compare({});
     EXPECT_EQ(o.code, 3);

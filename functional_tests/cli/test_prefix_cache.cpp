@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * --prefix-cache: what a program has computed is there for the next one.
+ * --prefix-cache: positions that a program computed are reused by the next one.
  */
 #include <filesystem>
 

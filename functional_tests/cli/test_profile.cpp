@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * generate --profile and --profile-out: every step has its time, and the numbers agree.
+ * generate --profile and --profile-out: every step has a time, and the numbers are consistent.
  */
 #include "functional_tests/common/comma_locale.h"
 #include "functional_tests/common/files.h"
@@ -34,7 +34,7 @@ class Profile : public testing::Test
     {
         return run(Words{"generate", "-m", model, "-n", "6", "--ignore-eos"} + options);
     }
-    /* "   2 v7:f16[…] = linear v6:f16[…]": the steps of `info -v`. */
+    /* Returns the ops in the steps of `info -v`: "   2 v7:f16[…] = linear v6:f16[…]". */
     static std::set<std::string> ops()
     {
         std::istringstream lines(run({"info", model, "-v"}).out);
@@ -70,7 +70,7 @@ TEST_F(Profile, IsATableBehindTheText)
         EXPECT_GE(count(o.err, "  " + op), 2u) << op << ": " << o.err;
 }
 
-/* What --json says of a phase, in its order. */
+/* A phase in the output of --json. */
 struct Phase {
     std::set<std::string> ops;
     double ms = 0, share = 0, multiply_adds = 0, kernels_ms = 0;
@@ -103,7 +103,7 @@ phase_of(const Json &json, const std::string &name)
 
 TEST_F(Profile, OfJsonAddsUp)
 {
-    const CommaLocale comma; /* the program gets the user's locale */
+    const CommaLocale comma; /* the user's locale, which the program sets */
     setenv("LC_ALL", CommaLocale::name, 1);
     const Outcome o = generate({"-p", "Paris is the capital of", "--profile", "--json"});
     unsetenv("LC_ALL");
@@ -118,14 +118,14 @@ TEST_F(Profile, OfJsonAddsUp)
     }
     EXPECT_LE(prompt.ms, 1e3 * json.number("/timings/prompt_s"));
     EXPECT_LE(decode.ms, 1e3 * json.number("/timings/decode_s"));
-    /* With weights as -v counts them, and attention besides; the vocabulary once. */
+    /* Counts the weights as -v does, and attention; the vocabulary's matrix once. */
     EXPECT_GT(prompt.multiply_adds * 2e-9,
               json.number("/timings/prompt_gflops") * json.number("/timings/prompt_s"));
     EXPECT_GT(decode.multiply_adds, prompt.multiply_adds * 0.5);
     EXPECT_EQ(Json(generate({"-p", "a", "--json"}).out).at("/profile"), nullptr);
 }
 
-/* Milliseconds of all launches. */
+/* Checks a trace file and returns the milliseconds of all launches. */
 double
 check_trace(const std::string &path, const std::set<std::string> &ops)
 {

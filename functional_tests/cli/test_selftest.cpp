@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe selftest: its report, what it says of wrong results and of parts that do not end, and what
- * it leaves behind.
+ * xemoe selftest: its report, its messages about wrong results and parts that do not end, and the
+ * files it leaves.
  */
 #include <filesystem>
 
@@ -69,7 +69,7 @@ TEST_F(Selftest, ReportsWhatEachPartFound)
     EXPECT_TRUE(left_nothing());
 }
 
-/* By a kernel that writes nothing. */
+/* A broken kernel writes nothing. */
 TEST_F(Selftest, FindsWhatIsWrong)
 {
     const Folder kernels("selftest_kernels");
@@ -89,12 +89,12 @@ TEST_F(Selftest, FindsWhatIsWrong)
     EXPECT_TRUE(left_nothing());
 }
 
-/* Whatever the driver refuses: a part that fails says which call it was, and the report has it. */
+/* A driver call fails: the part that fails names the call, also in the report. */
 TEST_F(Selftest, TellsOfADriversFailures)
 {
     const struct {
         const char *call, *nth;
-        bool must_fail; /* else the program may do without */
+        bool must_fail; /* else the program may work without the call */
     } list[] = {{"clCreateCommandQueueWithProperties", "1", true},
                 {"clBuildProgram", "3", false},
                 {"clCreateKernel", "4", true},
@@ -128,7 +128,7 @@ TEST_F(Selftest, TellsOfADriversFailures)
 
 TEST_F(Selftest, EndsPartsThatTakeTooLong)
 {
-    /* Kernels that the driver has kept would be there in time. */
+    /* With a cache of the driver, kernels would be ready in time. */
     const Outcome o = selftest({"--only", "u4, f32", "--limit", "1"},
                                {"POCL_CACHE_DIR=" + folder / "driver"});
     EXPECT_EQ(o.code, 5) << o.err;
@@ -139,7 +139,7 @@ TEST_F(Selftest, EndsPartsThatTakeTooLong)
     EXPECT_TRUE(left_nothing());
 }
 
-/* A text is that of a run in which nothing is replayed; both are run. */
+/* The text equals that of a run without replays; both runs are made. */
 TEST_F(Selftest, ComparesATextThatIsReplayed)
 {
     const Outcome o = selftest({"--only", "without replays"});
@@ -162,7 +162,7 @@ TEST_F(Selftest, LeavesOutWhatADryRunCannotSay)
     EXPECT_EQ(Json(report()).number("/left_out"), 13);
 }
 
-/* Lines are broken at the terminal's width, and at no other. */
+/* Lines wrap only at the terminal's width. */
 TEST_F(Selftest, FitsTheTerminal)
 {
     for (unsigned short columns : {40, 60, 200}) {
@@ -181,7 +181,7 @@ TEST_F(Selftest, FitsTheTerminal)
     }
 }
 
-/* The report has what was done. */
+/* The report contains the parts that were done. */
 TEST_F(Selftest, CtrlCKeepsWhatWasDone)
 {
     Terminal t(words({"--quick"}), {"TMPDIR=" + folder / "temporary"});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe serve on a real model: each text is the one that generate makes of its prompt, whoever else
- * asks; what clients leave behind is nothing; signals end it in order.
+ * xemoe serve on a real model: each text equals the one that generate makes of its prompt,
+ * whatever other clients ask; clients that leave do no harm; signals end the server in order.
  */
 #include <atomic>
 #include <cstdlib>
@@ -162,7 +162,7 @@ TEST_F(Serve, TextsHaveTheFormThatIsAskedFor)
     EXPECT_EQ(value_of(wrong.body, "param"), "grammar") << wrong.body;
 }
 
-/* A certificate that is made here, and openssl as a client that trusts it. */
+/* Makes a certificate, and uses openssl as a client that trusts it. */
 TEST_F(Serve, AnswersOverTls)
 {
     if (std::system("openssl version > /dev/null 2>&1") != 0)
@@ -203,7 +203,7 @@ TEST_F(Serve, ASignalLetsTextsEnd)
 {
     begin({"--timeout", "600"});
     RawClient c(port);
-    /* long enough to be seen, also where this thread has to wait */
+    /* long enough to be observed, even if this thread has to wait */
     c.send(
         RawClient::request(completions, body("One day", 1900, ",\"ignore_eos\":true")));
     becomes("texts_running", "1");

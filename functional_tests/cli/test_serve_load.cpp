@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server under load: many clients that come at random, read whole or in parts, or leave. Each
- * text is the one that its prompt gives alone; what clients leave behind is nothing.
+ * A server under load: many clients that come at random, read all or a part of the answer, or
+ * leave. Each text equals the one that its prompt gives alone; clients that leave do no harm.
  *
- * XM_TEST_MINUTES=N makes it last N minutes in place of some seconds.
+ * XM_TEST_MINUTES=N runs it for N minutes instead of some seconds.
  */
 #include <atomic>
 #include <fstream>
@@ -29,7 +29,7 @@ seconds()
     return minutes ? 60.0 * std::atof(minutes) : 4.0;
 }
 
-/* The text of an answer, whole or a stream, as JSON spells it. */
+/* Returns the text of an answer, whole or streamed, with JSON's escapes. */
 std::string
 text_of(std::string rest)
 {
@@ -66,7 +66,7 @@ class ServeLoad : public Serve
     {
         return ",\"ignore_eos\":true";
     }
-    /* What each prompt gives alone, by the server and by generate. */
+    /* Gets the text of each prompt alone, from the server and from generate. */
     void make_texts()
     {
         for (const char *prompt : prompts) {
@@ -105,7 +105,7 @@ class ServeLoad : public Serve
             ADD_FAILURE() << r.status << ": " << r.body << "\nwanted " << t.wanted;
         }
     }
-    /* Reads some of a stream, or nothing, and goes. */
+    /* A client that reads a part of a stream or nothing, and leaves. */
     void left(const Text &t, std::mt19937 &random)
     {
         RawClient c(port);
@@ -123,7 +123,7 @@ class ServeLoad : public Serve
     void be_client(unsigned seed, std::chrono::steady_clock::time_point until)
     {
         std::mt19937 random(seed);
-        do { /* once at least, however slow the machine is */
+        do { /* at least once, on however slow a machine */
             const Text &t = texts[random() % texts.size()];
             std::this_thread::sleep_for(std::chrono::milliseconds(random() % 40));
             if (random() % 4 == 0)

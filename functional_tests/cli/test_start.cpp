@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Starting: kernels are built once and kept, whatever happens to the files; where nothing can be
- * or is to be kept the program works all the same; Ctrl-C ends a start at any moment.
+ * Starting: kernels are built once and stored, even if files are damaged; if nothing can or shall
+ * be stored, the program still works; Ctrl-C ends a start at any moment.
  */
 #include <filesystem>
 #include <regex>
@@ -17,10 +17,10 @@ namespace
 namespace fs = std::filesystem;
 
 const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
-const int deadline_s = 300; /* for what takes seconds where nothing else runs */
+const int deadline_s = 300; /* limit for what takes seconds on an idle machine */
 const char *const prompt = "Paris is the capital of";
 const Words generate = {"generate", "-m", model, "-p", prompt, "-n4"};
-/* Those that are soonest built: which kernels there are matters to nothing here. */
+/* Kernels that build fastest; which kernels are used does not matter here. */
 const char *const plain_kernels = "XM_FORCE=ref";
 
 class Start : public ::testing::Test
@@ -40,7 +40,7 @@ class Start : public ::testing::Test
         if (!root.empty())
             fs::remove_all(root);
     }
-    /* One run with the cache of this test; with its JSON. */
+    /* Runs once with this test's cache and returns the JSON. */
     static Json run_json(const Words &settings, const Words &more = {})
     {
         Words words = generate;
@@ -104,11 +104,11 @@ TEST_F(Start, TheSecondRunBuildsWhatIsDamagedAndNothingElse)
     EXPECT_EQ(second.text("/text"), first.text("/text"));
     EXPECT_TRUE(fs::is_directory(root / "xemoe"));
     size_t n = 0;
-    for (const fs::path &file : entries()) { /* and nothing else is left */
+    for (const fs::path &file : entries()) { /* no other files remain */
         EXPECT_EQ(file.extension(), ".xmk") << file;
         fs::resize_file(file, n++ % 2 ? 0 : fs::file_size(file) / 2);
     }
-    /* Damaged files are built anew. */
+    /* Damaged files are built again. */
     EXPECT_GT(n, 1u);
     Json again = run_json(user);
     EXPECT_EQ(again.number("/kernels_built"), first.number("/kernels_built"));
@@ -134,7 +134,7 @@ TEST_F(Start, TheFolderIsAnOption)
         << o.err;
 }
 
-/* One for what we would keep, one for what the driver would; none where nothing is compiled. */
+/* One warning for our kernels and one for the driver's; none if nothing is compiled. */
 TEST_F(Start, AHomeThatCannotBeWrittenCostsTwoSentences)
 {
     const Words no_home = {"XDG_CACHE_HOME=", "XDG_RUNTIME_DIR=", "HOME=/proc/none",
@@ -153,7 +153,7 @@ TEST_F(Start, AHomeThatCannotBeWrittenCostsTwoSentences)
     EXPECT_TRUE(fs::is_empty(root)) << "what was made for the run is removed";
 }
 
-/* ---- what a person sees ---- */
+/* ---- output on a terminal ---- */
 
 struct Built {
     int k, n;
@@ -169,7 +169,7 @@ all_built(const std::string &raw)
     return list;
 }
 
-/* One by one, up to a number that was told at first. */
+/* Checks that builds are counted one by one up to a total that is known from the start. */
 void
 expect_counted(const std::string &raw)
 {
@@ -182,14 +182,14 @@ expect_counted(const std::string &raw)
     }
 }
 
-/* All of it before the first token; and where no folder is wanted, none is made. */
+/* All builds come before the first token. Without a cache no folder is created. */
 TEST_F(Start, BuildsAreCountedToTheEndBeforeTheTextBegins)
 {
     if (!keeps_kernels())
         GTEST_SKIP() << "the driver keeps kernels in its own way";
     Words words = generate;
     words.push_back("--cache-dir=none");
-    Terminal t(words, {user[0]}); /* with the kernels that a run has */
+    Terminal t(words, {user[0]}); /* with the usual kernels of a run */
     EXPECT_EQ(t.finish(deadline_s), 0) << t.raw();
     EXPECT_FALSE(fs::exists(root / "xemoe"));
     EXPECT_FALSE(fs::exists("none"));
@@ -200,7 +200,7 @@ TEST_F(Start, BuildsAreCountedToTheEndBeforeTheTextBegins)
     EXPECT_FALSE(contains(t.text(), "building")) << "it is wiped away";
 }
 
-/* Kernels from the cache count as done. */
+/* Kernels from the cache count as built. */
 TEST_F(Start, TheNumberOfBuildsStaysWhereSomeAreKept)
 {
     if (!keeps_kernels())
@@ -222,7 +222,7 @@ TEST_F(Start, TheNumberOfBuildsStaysWhereSomeAreKept)
     EXPECT_LE(list.back().k, list.back().n);
 }
 
-/* Their kernels are built when they are first wanted. */
+/* Kernels of forced variants are built when they are first needed. */
 TEST_F(Start, BuildsOfForcedVariantsAreCountedToo)
 {
     if (!keeps_kernels())
@@ -235,7 +235,7 @@ TEST_F(Start, BuildsOfForcedVariantsAreCountedToo)
     EXPECT_FALSE(contains(t.raw(), "of a new size")) << t.raw();
 }
 
-/* The first answer waits for no kernel whose shape could be known. */
+/* The first answer waits only for kernels whose shape could not be known before. */
 TEST_F(Start, ChatIsReadyWhenItSaysSo)
 {
     if (!keeps_kernels())
@@ -269,7 +269,7 @@ TEST_F(Start, PercentOfALongPromptIsShown)
         EXPECT_GE(std::stoi((*i)[1]), last);
         last = std::stoi((*i)[1]);
     }
-    EXPECT_GT(n, 6u) << raw; /* more than one a chunk */
+    EXPECT_GT(n, 6u) << raw; /* more than one progress report a chunk */
     EXPECT_GE(last, 80);
     EXPECT_LT(last, 100);
     EXPECT_FALSE(contains(t.text(), "reading")) << "it is wiped away";
@@ -277,9 +277,9 @@ TEST_F(Start, PercentOfALongPromptIsShown)
 
 /* ---- Ctrl-C at a terminal ---- */
 
-/* When Ctrl-C is typed: some time after text of this form has been shown, or as soon as the
- * process has one of its own, the driver's linker, from then on. Which kernels there are, and how
- * many, depends on the processor: none is named by its number or variant. */
+/* When Ctrl-C is typed: `ms` milliseconds after output of this form; or, if set, as soon after it
+ * as the process has a child process, the driver's linker. Which kernels exist depends on the
+ * processor, so no form names a number or a variant. */
 struct Moment {
     const char *after;
     int ms;
@@ -296,7 +296,7 @@ TEST_F(Start, CtrlCEndsAColdStartAtAnyMoment)
         {"kernel [0-9]+ of [0-9]+: attention_prompt_", 70, false},
         {"reading a prompt", 20, false},
         {"reading a prompt", 0, true},
-        {"moe_down_[\\s\\S]*attention_decode_", 0, true}, /* which a launch needs */
+        {"moe_down_[\\s\\S]*attention_decode_", 0, true}, /* a launch needs it */
         {"reading a prompt[\\s\\S]*attention_prompt_", 90, false},
         {"reading a prompt[\\s\\S]*moe_", 0, true},
     };
@@ -304,7 +304,7 @@ TEST_F(Start, CtrlCEndsAColdStartAtAnyMoment)
         SCOPED_TRACE(std::string(m.after) + " + " + std::to_string(m.ms) + " ms" +
                      (m.links ? ", when it links" : ""));
         fs::remove_all(root / "xemoe");
-        Terminal t(generate, user); /* its Ctrl-C reaches every process there */
+        Terminal t(generate, user); /* its Ctrl-C is sent to all of its processes */
         t.wait_for_match(m.after, deadline_s);
         t.watch(m.ms);
         if (m.links)
@@ -314,7 +314,7 @@ TEST_F(Start, CtrlCEndsAColdStartAtAnyMoment)
         EXPECT_FALSE(contains(t.raw(), "bort")) << t.raw();
         EXPECT_FALSE(contains(t.raw(), "failed")) << t.raw();
     }
-    run_json(user); /* what they have left is good */
+    run_json(user); /* the files that remain are valid */
     EXPECT_EQ(run_json(user).number("/kernels_built"), 0);
 }
 

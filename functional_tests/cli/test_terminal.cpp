@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a person sees of generate on a terminal: progress, the text as it comes, nothing else.
+ * The output of generate on a terminal: progress, the text as it comes, nothing else.
  */
 #include <algorithm>
 #include <filesystem>
@@ -38,7 +38,7 @@ TEST(Terminal, ShowsWhatIsWaitedForAndWipesIt)
     EXPECT_EQ(t.text().find("reading"), std::string::npos) << t.text();
 }
 
-/* A line that has wrapped would leave its beginning behind. */
+/* A progress line that wraps would leave its first part on the screen. */
 TEST(Terminal, ProgressFitsIntoANarrowTerminal)
 {
     Terminal t(generate({"-n", "2"}), {}, 20);
@@ -46,7 +46,7 @@ TEST(Terminal, ProgressFitsIntoANarrowTerminal)
     EXPECT_EQ(t.text(), " France.\n") << t.raw();
 }
 
-/* Names of files may have been chosen by whoever made the files. */
+/* File names may have been chosen by somebody else. */
 TEST(Terminal, NamesOfFilesDoNotControlIt)
 {
     const std::string folder =
@@ -68,7 +68,7 @@ TEST(Terminal, NamesOfFilesDoNotControlIt)
     std::filesystem::remove_all(folder);
 }
 
-/* Failures, mistakes, warnings and advice; whole lines elsewhere. */
+/* Failures, mistakes, warnings and advice are wrapped on a terminal, and whole lines elsewhere. */
 TEST(Terminal, SentencesAreBrokenBetweenWords)
 {
     const std::tuple<Words, int, std::string> cases[] = {
@@ -122,7 +122,7 @@ TEST(Terminal, ADumbOneGetsNoEscapeCodes)
     }
 }
 
-/* One whose draws write what a terminal would obey. */
+/* The model's tokens contain bytes that a terminal would obey. */
 TEST(Terminal, ControlCharactersOfAModelAreShown)
 {
     Words words;
@@ -141,7 +141,8 @@ TEST(Terminal, ControlCharactersOfAModelAreShown)
     ASSERT_GT(controls, 0u) << "no seed draws one";
     Terminal t(words);
     EXPECT_EQ(t.finish(), 0);
-    EXPECT_NE(t.text().find('^'), std::string::npos); /* and no failure by the screen */
+    /* and Screen found no unknown escape code */
+    EXPECT_NE(t.text().find('^'), std::string::npos);
 }
 
 TEST(Terminal, GetsNoBytesOfAnArray)
@@ -153,7 +154,7 @@ TEST(Terminal, GetsNoBytesOfAnArray)
     EXPECT_EQ(t.raw().find("NUMPY"), std::string::npos);
 }
 
-/* Else the first file that is opened would be standard input, and be read as the prompt. */
+/* Otherwise the first opened file would become standard input and be read as the prompt. */
 TEST(Terminal, AClosedStandardInputIsAnEmptyOne)
 {
     const std::string command =
@@ -163,7 +164,7 @@ TEST(Terminal, AClosedStandardInputIsAnEmptyOne)
     EXPECT_NE(t.text().find("standard input is empty"), std::string::npos) << t.text();
 }
 
-/* Examples are whole, so that they can be copied. */
+/* Examples are not wrapped, so that they can be copied. */
 TEST(Terminal, HelpThroughAPipeIsAsWideAsAUsualTerminal)
 {
     for (const Words &words : {Words{"--help"}, Words{"generate", "--help"},
@@ -178,7 +179,7 @@ TEST(Terminal, HelpThroughAPipeIsAsWideAsAUsualTerminal)
     }
 }
 
-/* Columns of a line of the bytes that were sent. */
+/* Returns the columns of a line of output. */
 static size_t
 width_of(const std::string &line)
 {
@@ -188,7 +189,8 @@ width_of(const std::string &line)
                                              [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-/* Lines that the terminal need not break. Progress ends with a carriage return and is no line. */
+/* Output lines must fit, so that the terminal does not wrap them. Progress ends with a carriage
+ * return and does not count. */
 TEST(Terminal, FactsAndTablesFitIntoIt)
 {
     const Words facts[] = {
@@ -210,7 +212,7 @@ TEST(Terminal, FactsAndTablesFitIntoIt)
             size_t n = 0;
             for (std::string line; std::getline(lines, line); n++) {
                 line = line.substr(0, line.find_last_not_of('\r') + 1);
-                line = line.substr(line.rfind('\r') + 1); /* behind progress */
+                line = line.substr(line.rfind('\r') + 1); /* the text after progress */
                 EXPECT_TRUE(width_of(line) < columns || line.rfind("xemoe: ", 0) == 0)
                     << line;
                 EXPECT_FALSE(!line.empty() &&
@@ -255,7 +257,7 @@ TEST(Terminal, HelpFitsIntoIt)
             const auto characters = std::count_if(
                 line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; });
             EXPECT_TRUE(characters <= 81 || line.find("example: ") != std::string::npos)
-                << line; /* a carriage return behind it */
+                << line; /* a carriage return follows */
         }
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe tune, and --tune beside a model: what they keep of a model's steps, that later commands
- * take it, and what is refused.
+ * xemoe tune, and --tune beside a model: the choices that are stored for a model's steps, that
+ * later commands use them, and refusals.
  */
 #include <sys/file.h>
 
@@ -89,7 +89,7 @@ TEST_F(Tune, RefusesDryRuns)
     EXPECT_EQ(o.out, "");
 }
 
-/* Returns when no process measures for the folder any more: then the folder may go. */
+/* Waits until no process measures for the folder any more, so that it can be removed. */
 void
 wait_for_end(const Folder &folder)
 {
@@ -102,7 +102,8 @@ wait_for_end(const Folder &folder)
 
 /* ---- beside a model -------------------------------------------------------------------------- */
 
-/* The tests share a folder, whose kernels the first of them builds, and forget what was chosen. */
+/* The tests share a folder; the first test builds its kernels, and each test deletes the stored
+ * choices. */
 class BesideAModel : public testing::Test
 {
   protected:
@@ -118,7 +119,7 @@ class BesideAModel : public testing::Test
     {
         if (!has_device())
             GTEST_SKIP() << "no OpenCL device";
-        enum { MOST_OF_A_CHOICE = 256 }; /* bytes; kernels have more */
+        enum { MOST_OF_A_CHOICE = 256 }; /* in bytes; kernels are larger */
         for (const auto &[name, bytes] : files()) {
             if (bytes < MOST_OF_A_CHOICE)
                 std::filesystem::remove(*shared / name);
@@ -131,7 +132,7 @@ class BesideAModel : public testing::Test
         words.insert(words.end(), more.begin(), more.end());
         return run(words, settings);
     }
-    /* Names and sizes of the files in the cache folder. */
+    /* Returns names and sizes of the files in the cache folder. */
     std::map<std::string, uintmax_t> files() const
     {
         std::map<std::string, uintmax_t> found;
@@ -151,7 +152,7 @@ class BesideAModel : public testing::Test
         return (int)std::distance(
             std::sregex_iterator(o.err.begin(), o.err.end(), measured), {});
     }
-    /* Until nothing is left, whatever the pace of the machine: each start has 2 s. */
+    /* Starts again and again until everything is measured; each start measures for 2 s. */
     Outcome measure_all()
     {
         Outcome o = generate({"--tune"});
@@ -202,7 +203,7 @@ TEST_F(BesideAModel, TwoProcessesAtOnceDoNotDisturbEachOther)
     const Outcome one = first.finish(), other = second.finish();
     EXPECT_EQ(one.code, 0) << one.err;
     EXPECT_EQ(other.code, 0) << other.err;
-    /* The one that comes second says so, unless the first has ended. */
+    /* The second process reports that another one measures, unless the first has ended. */
     const std::string said = one.err + other.err;
     EXPECT_TRUE(said.empty() || said ==
                                     "xemoe: kernels are not measured (--tune): another "
@@ -233,7 +234,7 @@ TEST_F(BesideAModel, NothingIsMeasuredWhereItCannotBeKeptOrMeansNothing)
     EXPECT_EQ(none.err, said + "there is no cache folder to keep the choices in\n");
 }
 
-/* The model is opened a second time, with the kernels that were chosen. */
+/* The model is opened again, with the chosen kernels. */
 TEST_F(BesideAModel, BenchMeasuresBeforeItsTests)
 {
     const Outcome o = run({"bench", gguf, "-p", "4", "-n", "2", "-r", "1", "--tune",
@@ -245,10 +246,10 @@ TEST_F(BesideAModel, BenchMeasuresBeforeItsTests)
     EXPECT_GT(n_measured(o), 0) << o.err;
 }
 
-/* Ctrl-C while kernels are built ends the command, not only the measuring. */
+/* Ctrl-C while kernels are built ends the whole command. */
 TEST_F(BesideAModel, CtrlCEndsABenchThatMeasures)
 {
-    Folder empty("bench"); /* so that there is much to build */
+    Folder empty("bench"); /* many kernels to build */
     Program bench(
         {"bench", gguf, "-p", "4", "-n", "2", "--tune", "--cache-dir", empty.path},
         {"POCL_CACHE_DIR=" + empty / "driver"});
@@ -263,10 +264,10 @@ TEST_F(BesideAModel, CtrlCEndsABenchThatMeasures)
     wait_for_end(empty);
 }
 
-/* Whoever types a line does not wait for the builds, and finds it as if nothing had been shown. */
+/* A typed line does not wait for the builds, and the screen is as if no progress had been shown. */
 TEST_F(BesideAModel, ALineTypedInAChatEndsTheMeasuring)
 {
-    Folder empty("typed"); /* so that there is much to build */
+    Folder empty("typed"); /* many kernels to build */
     Terminal t(
         {"chat", gguf, "-n", "2", "--no-history", "--tune", "--cache-dir", empty.path},
         {"POCL_CACHE_DIR=" + empty / "driver"});
@@ -282,7 +283,7 @@ TEST_F(BesideAModel, ALineTypedInAChatEndsTheMeasuring)
     wait_for_end(empty);
 }
 
-/* Whether a process that measures has been started on a terminal, with these settings. */
+/* Returns whether a command on a terminal starts a process that measures, with these settings. */
 bool
 starts_on_a_terminal(const Folder &folder, const std::vector<std::string> &settings,
                      const std::vector<std::string> &more = {})
@@ -300,13 +301,14 @@ starts_on_a_terminal(const Folder &folder, const std::vector<std::string> &setti
     }
     if (lock < 0)
         return false;
-    EXPECT_EQ(flock(lock, LOCK_EX), 0); /* it has ended: the folder may go */
+    /* the process has ended: the folder can be removed */
+    EXPECT_EQ(flock(lock, LOCK_EX), 0);
     close(lock);
     std::filesystem::remove(path);
     return true;
 }
 
-/* Without being asked for: on GPUs, here one by name only. */
+/* Measuring begins without an option on GPUs; here the device is a GPU only by XM_DEVICE_AS. */
 TEST_F(Tune, BeginsByItselfOnAGpuWithATerminal)
 {
     EXPECT_TRUE(starts_on_a_terminal(folder, {"XM_DEVICE_AS=tgl"}));
@@ -322,10 +324,11 @@ TEST_F(Tune, BeginsByItselfOnAGpuWithATerminal)
     EXPECT_FALSE(starts_on_a_terminal(folder, {})) << "a processor";
 }
 
-/* ---- the process that measures --------------------------------------------------------------- */
+/* ---- the process that measures, alone
+ * ------------------------------------------------------------- */
 
-/* What it writes when it is given these lines and its input then ends: a model whose process has
- * ended, too. */
+/* Returns the output of the measuring process for these input lines, whose end means that the
+ * model's process has ended. */
 std::string
 run_beside(const std::string &folder, const std::string &lines,
            const std::string &setting = "XM_DRY_RUN=0")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe verify --against: logits of another program, here of OpenVINO's, in the forms of files
- * that they come in; and --every-kernel.
+ * xemoe verify --against: logits of another program, here OpenVINO's, in each file format; and
+ * --every-kernel.
  */
 #include <cmath>
 #include <filesystem>
@@ -42,7 +42,7 @@ class Against : public testing::Test
     Folder folder{"against"};
     std::string ids, text;
     size_t n = 0;
-    Floats last; /* OpenVINO's */
+    Floats last; /* OpenVINO's logits of the last position */
 
     void SetUp() override
     {
@@ -63,7 +63,7 @@ class Against : public testing::Test
         words.insert(words.end(), more.begin(), more.end());
         return run(words, settings);
     }
-    /* Of all positions, as this program computes them. */
+    /* Returns the logits of all positions, computed by this program. */
     Matrix own_logits() const
     {
         return parse_npy(
@@ -116,7 +116,7 @@ TEST_F(Against, AllPositionsAreCompared)
 {
     Matrix m = own_logits();
     ASSERT_EQ(m.rows, n);
-    for (size_t i = 0; i < VOCABULARY; i++) /* one is off */
+    for (size_t i = 0; i < VOCABULARY; i++) /* one row differs */
         m.data[2 * VOCABULARY + i] += i % 2 ? 0.3f : -0.3f;
     folder.write("all.npy", npy(all_shape(), m.data));
     folder.write("batch.npy", npy("(1, " + std::to_string(n) + ", 1536)", m.data));
@@ -164,7 +164,8 @@ TEST_F(Against, TextIsATableAndAVerdict)
     EXPECT_TRUE(ends_with(o.out, "): poor: FAIL\n")) << o.out;
 }
 
-/* Where the words for an error change: one of them, and the exit code agrees with it. */
+/* At each limit where the word for an error changes: one word is printed, and the exit code
+ * agrees with it. */
 TEST_F(Against, TheVerdictIsOneWordOfOneTable)
 {
     const struct {
@@ -263,7 +264,7 @@ TEST_F(Against, FilesThatDoNotFitGetASentence)
     }
 }
 
-/* Also those that no device takes by itself; what is wrong is named by its kernel. */
+/* This includes kernels that no device chooses. A wrong kernel is named. */
 TEST_F(EveryKernel, IsComparedWithTheReference)
 {
     std::string text = read_file(XM_KERNELS_DIR "/rms_norm_gen.cl");
@@ -298,7 +299,7 @@ TEST_F(EveryKernel, IsComparedWithTheReference)
     EXPECT_TRUE(contains(bad.out, ", by rms_norm_gen\n")) << bad.out;
 }
 
-/* A round that ends in NaN has no logits to go on with; the rounds behind it compare theirs. */
+/* A round whose logits are NaN cannot be continued; the rounds after it still compare theirs. */
 TEST_F(EveryKernel, GoesOnBehindANaN)
 {
     std::string text = read_file(XM_KERNELS_DIR "/rms_norm_gen.cl");
@@ -320,7 +321,7 @@ TEST_F(EveryKernel, GoesOnBehindANaN)
             yyjson_is_num(of) ? yyjson_get_num(of) : INFINITY;
     }
     EXPECT_GT(share["rms_norm_gen"], 1.0);
-    /* Of earlier rounds, and of later ones. */
+    /* in rounds before and after */
     for (const char *name :
          {"rms_norm_vec", "rms_norm_ref", "linear_ref", "attention_decode_ref"}) {
         ASSERT_EQ(share.count(name), 1u) << name << o.err;

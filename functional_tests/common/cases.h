@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Samples of long tables of cases, as unit_tests/sample.h has them for kernels: XM_TEST_ALL=1 runs
- * every case, otherwise XM_TEST_SEED, which tools/test makes of the commit, says which are run.
+ * Samples of long tables of cases, as unit_tests/sample.h has them for kernels. XM_TEST_ALL=1
+ * runs every case; otherwise XM_TEST_SEED, which tools/test derives from the commit, selects the
+ * cases.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_CASES_H
 #define XM_FUNCTIONAL_TESTS_COMMON_CASES_H
@@ -12,7 +13,7 @@
 #include <tuple>
 #include <vector>
 
-/* What takes too long for every run of the tests. */
+/* Whether to run cases that take too long for every run of the tests. */
 inline bool
 test_all()
 {
@@ -27,8 +28,8 @@ test_seed()
     return seed && *seed ? std::strtoul(seed, nullptr, 10) : 1;
 }
 
-/* Each row with `n` of the columns, every row with those behind the last one's: all columns are
- * taken where there are rows enough. */
+/* Pairs each row with `n` columns. Each row takes the columns after those of the row before, so
+ * that with enough rows every column is taken. */
 template <typename Row, typename Column>
 std::vector<std::tuple<Row, Column>>
 dealt(const std::vector<Row> &rows, const std::vector<Column> &columns, size_t n)
@@ -42,7 +43,7 @@ dealt(const std::vector<Row> &rows, const std::vector<Column> &columns, size_t n
     return cases;
 }
 
-/* `n` of the values, neighbours in the table. */
+/* Returns `n` neighbouring values of the table. */
 template <typename Value>
 std::vector<Value>
 some(const std::vector<Value> &values, size_t n)

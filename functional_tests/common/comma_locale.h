@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A locale whose decimal point is a comma, for as long as the object lives: de_DE, made in a
- * folder of its own, since most machines that build have no locale but C.
+ * A locale with a decimal comma while the object lives: de_DE, built in a temporary folder,
+ * because most build machines have only the locale C.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_COMMA_LOCALE_H
 #define XM_FUNCTIONAL_TESTS_COMMON_COMMA_LOCALE_H
@@ -27,7 +27,7 @@ class CommaLocale
         const std::string command = "localedef --no-archive -i de_DE -f UTF-8 '" +
                                     folder + "/" + name + "' >/dev/null 2>&1";
         const int status = std::system(command.c_str());
-        (void)status; /* it warns of what it does not know; what counts is the comma */
+        (void)status; /* it warns of unknown keywords; only the comma matters */
         setenv("LOCPATH", folder.c_str(), 1);
         setlocale(LC_ALL, name);
     }
@@ -42,13 +42,13 @@ class CommaLocale
     CommaLocale(const CommaLocale &) = delete;
     CommaLocale &operator=(const CommaLocale &) = delete;
 
-    /* Whether it could be made, and is in force. */
+    /* Whether the locale was built and is in force. */
     bool is_on() const
     {
         return strcmp(localeconv()->decimal_point, ",") == 0;
     }
 
-    /* Where a program finds it: for LOCPATH. */
+    /* Returns the folder for a program's LOCPATH. */
     const std::string &path() const
     {
         return folder;
@@ -58,7 +58,7 @@ class CommaLocale
     std::string folder;
 };
 
-/* The package locales has what it is made of; tools/setup installs that. */
+/* The sources of the locale are in the package locales, which tools/setup installs. */
 #define REQUIRE_COMMA_LOCALE(locale)                                                     \
     ASSERT_TRUE((locale).is_on()) << "no locale with a decimal comma can be made here: " \
                                      "is the package 'locales' installed?"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readers of what tests compare with: JSON through yyjson, safetensors (u64 length, JSON header,
- * data) and float32 .npy files. A file that is not there fails the test.
+ * Readers of expected results: JSON through yyjson, safetensors (u64 length, JSON header, data)
+ * and float32 .npy files. A missing file fails the test.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_FILES_H
 #define XM_FUNCTIONAL_TESTS_COMMON_FILES_H
@@ -33,7 +33,7 @@ read_file(const std::string &path)
     return text.str();
 }
 
-/* A JSON document; at("/a/0/b") is a JSON pointer. */
+/* A JSON document; at() takes a JSON pointer such as "/a/0/b". */
 class Json
 {
   public:
@@ -114,7 +114,7 @@ class Safetensors
     }
 };
 
-/* Rows of a float32 .npy file of two dimensions, version 1. */
+/* The rows of a float32 .npy file with two dimensions, version 1. */
 struct Matrix {
     uint64_t rows = 0, cols = 0;
     Floats data;
@@ -146,7 +146,7 @@ parse_npy(const std::string &bytes)
     return m;
 }
 
-/* sum (a - b)^2 / sum b^2 */
+/* Returns sum (a - b)^2 / sum b^2. */
 inline double
 nmse(const Floats &a, const Floats &b)
 {
@@ -160,8 +160,9 @@ nmse(const Floats &a, const Floats &b)
     return difference / size;
 }
 
-/* The positions of which `m` does not have the golden five largest logits: those of the golden
- * ids, or its own five largest, are further than the tolerance from them. */
+/* Returns the positions whose five largest logits are not the golden ones: either the logits of
+ * the golden ids, or the five largest logits of `m`, differ from the golden logits by more than
+ * the tolerance. */
 inline std::vector<uint64_t>
 positions_off(const Matrix &m, const Safetensors &golden, const std::string &prompt,
               float tolerance)
@@ -192,8 +193,8 @@ positions_off(const Matrix &m, const Safetensors &golden, const std::string &pro
     return off;
 }
 
-/* All positions agree closely in f32. In f16 a router's near tie may choose another expert, which
- * a few of the positions after it see, too. */
+/* In f32 all positions must agree closely. In f16 a near tie in a router may choose another
+ * expert, which also changes a few later positions. */
 inline void
 expect_golden_positions(const Matrix &m, const Safetensors &golden,
                         const std::string &prompt, const std::string &precision)

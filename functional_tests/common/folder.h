@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A folder of the test's own, empty at first and gone when the test ends.
+ * A temporary folder: empty at first, removed when the test ends.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_FOLDER_H
 #define XM_FUNCTIONAL_TESTS_COMMON_FOLDER_H
@@ -16,7 +16,8 @@
 class Folder
 {
   public:
-    /* `name`: no other folder of this test program that lives at the same time has it. */
+    /* `name` must differ from that of every other folder of this test program that exists at the
+     * same time. */
     explicit Folder(const std::string &name)
         : path(testing::TempDir() + "xemoe_" + std::to_string(getpid()) + "_" + name)
     {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The GGUF files among the models, and what is known of them: the prompts, and for each what the
- * model gives with the numbers that the file's blocks stand for (dequant_*), and what llama.cpp
- * gives, which rounds activations to 8 bits as well (llamacpp_*).
+ * The GGUF files among the test models and their expected results: the prompts, and for each the
+ * results of the model with the decoded weights (dequant_*), and those of llama.cpp, which also
+ * rounds activations to 8 bits (llamacpp_*).
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_GGUF_H
 #define XM_FUNCTIONAL_TESTS_COMMON_GGUF_H
@@ -46,7 +46,7 @@ inline const std::vector<GgufFile> gguf_files = {
     {"qwen3moe-tiny",   "IQ4_NL",    "int4_asym_g64"},
 };
 /* clang-format on */
-/* The first files are one of each family. */
+/* The first files, one of each family. */
 inline const std::vector<GgufFile> gguf_families(gguf_files.begin(),
                                                  gguf_files.begin() + 4);
 

@@ -4,7 +4,8 @@
 
 #include <malloc.h>
 
-/* What the process has allocated; 0 under AddressSanitizer, which finds leaks itself. */
+/* Returns the KiB that the process has allocated; 0 under AddressSanitizer, which finds leaks
+ * itself. */
 inline long
 heap_kib()
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which kernels a run of the program took. XM_FORCE=<family> prefers rows and falls back without a
- * word, so a test of a family asks whether it ran: the setting `list_kernels` names them.
+ * The kernels that a run of the program used. XM_FORCE=<family> prefers variants and falls back
+ * silently, so that a test of a family must check that it ran: the setting `list_kernels` prints
+ * the names.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_KERNELS_H
 #define XM_FUNCTIONAL_TESTS_COMMON_KERNELS_H
@@ -12,7 +13,7 @@
 
 inline const char *const list_kernels = "XM_DEBUG=times";
 
-/* "… 4 runs of 15.4 us: moe_gate_up_gen (-DWEI=…" */
+/* Parses lines like "… 4 runs of 15.4 us: moe_gate_up_gen (-DWEI=…". */
 inline std::set<std::string>
 kernels_of(const Outcome &o)
 {
@@ -26,7 +27,7 @@ kernels_of(const Outcome &o)
     return names;
 }
 
-/* Each of the steps ran, and nothing but kernels of the family ran for it. */
+/* Fails unless each of the steps ran, and only with kernels of the family. */
 inline void
 expect_family(const Outcome &o, const std::string &family, const Words &steps)
 {

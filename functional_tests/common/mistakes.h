@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Command lines that are wrong: each gets one sentence and a code, and prints nothing.
+ * Invalid command lines: each prints one error text, returns a code, and prints nothing else.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_MISTAKES_H
 #define XM_FUNCTIONAL_TESTS_COMMON_MISTAKES_H
@@ -13,7 +13,7 @@ struct Mistake {
     const char *name;
     Words words;
     int code;
-    const char *says; /* in the sentence */
+    const char *says; /* a part of the error text */
 };
 
 inline void
@@ -28,7 +28,7 @@ mistake_name(const testing::TestParamInfo<Mistake> &info)
     return info.param.name;
 }
 
-/* `before`: the words that all of them begin with. */
+/* `before`: words that stand before those of the mistake. */
 inline void
 expect_mistake(const Mistake &m, Words before = {})
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What 'xemoe plan' says of a run beforehand, and what the run's own statistics say afterwards.
+ * Compares the memory that 'xemoe plan' predicts for a run with the statistics of the run.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_PREDICTION_H
 #define XM_FUNCTIONAL_TESTS_COMMON_PREDICTION_H
@@ -10,7 +10,7 @@
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/program.h"
 
-/* "1,38,75,…", of any vocabulary: for a long prompt the router chooses every expert. */
+/* Returns ids "1,38,75,…" below any vocabulary; a long prompt of them uses every expert. */
 inline std::string
 some_ids(int n)
 {
@@ -20,7 +20,7 @@ some_ids(int n)
     return ids;
 }
 
-/* The result of `n` tokens after a prompt. */
+/* Returns the JSON result of generating `n` tokens after a prompt. */
 inline Json
 generate_json(const std::string &model, int prompt, int n, const Words &options,
               const Settings &settings = {})
@@ -34,7 +34,7 @@ generate_json(const std::string &model, int prompt, int n, const Words &options,
     return Json(o.out);
 }
 
-/* Every kind of memory within 3 %, now and at most. */
+/* Fails unless every kind of memory, at the end and at its peak, is within 3 % of the plan. */
 inline void
 expect_prediction(const std::string &model, int context, const Words &options = {},
                   const Settings &settings = {})

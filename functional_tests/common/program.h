@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running the program xemoe from a test: arguments in, exit code and both outputs back.
+ * Runs the program xemoe from a test: arguments in, exit code and both outputs back.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_PROGRAM_H
 #define XM_FUNCTIONAL_TESTS_COMMON_PROGRAM_H
@@ -23,9 +23,9 @@ extern char **environ;
 
 using Words = std::vector<std::string>;
 
-/* "NAME=value" on top of this process's environment. */
+/* Variables "NAME=value" that are added to this process's environment. */
 struct Settings : Words {
-    Words under; /* a command that starts the program; empty: none */
+    Words under; /* a command that runs the program; empty: none */
 
     using Words::Words;
     Settings(Words variables) : Words(std::move(variables))
@@ -34,11 +34,11 @@ struct Settings : Words {
 };
 
 struct Outcome {
-    int code; /* of exit; 128 + signal when killed; -1: not started */
+    int code; /* exit code; 128 + signal if killed; -1: not started */
     std::string out, err;
 };
 
-/* One run. The destructor ends what is still running. */
+/* A process. The destructor ends it if it still runs. */
 class Program
 {
   public:
@@ -76,13 +76,13 @@ class Program
         return read(err_path);
     }
 
-    /* The process; -1: it has ended. */
+    /* Returns the process id; -1 after it ended. */
     pid_t process() const
     {
         return pid;
     }
 
-    /* Without a process there would be -1, which means all there are. */
+    /* Fails without a process: kill() of -1 would signal every process. */
     void send(int signal_number) const
     {
         ASSERT_GT(pid, 0) << "the program was not started, or has ended";
@@ -94,7 +94,8 @@ class Program
         send(SIGINT);
     }
 
-    /* Waits until it has written `part`; "": anything. Ending before that fails the test. */
+    /* Waits until the process has written `part`; "": anything. Fails the test if the process
+     * ends before. */
     bool wait_for_output(const std::string &part = "") const
     {
         return wait_for(out_path, part);
@@ -126,7 +127,8 @@ class Program
     std::string out_path, err_path;
     pid_t pid = -1;
 
-    /* For what hangs; no program takes that long on a busy machine. */
+    /* The time after which a process counts as hung; no test takes as long even on a busy
+     * machine. */
     static std::chrono::steady_clock::time_point deadline()
     {
         return std::chrono::steady_clock::now() + std::chrono::seconds(300);
@@ -145,7 +147,7 @@ class Program
     {
         for (auto until = deadline(); std::chrono::steady_clock::now() < until;) {
             const bool ended =
-                has_ended(); /* asked first: nothing is written afterwards */
+                has_ended(); /* checked first: nothing is written after the end */
             const std::string text = read(path);
             if (!text.empty() && text.find(part) != std::string::npos)
                 return true;
@@ -181,7 +183,8 @@ class Program
         words.push_back(XM_PROGRAM);
         words.insert(words.end(), arguments.begin(), arguments.end());
         for (char **v = environ; *v; v++)
-            variables.push_back(*v); /* behind the settings: the first of a name counts */
+            /* after the settings, because the first variable of a name counts */
+            variables.push_back(*v);
         posix_spawn_file_actions_t files;
         posix_spawn_file_actions_init(&files);
         posix_spawn_file_actions_addopen(&files, 0, input.c_str(), O_RDONLY, 0);
@@ -189,7 +192,8 @@ class Program
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);
         posix_spawn_file_actions_addopen(&files, 2, err_path.c_str(),
                                          O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        /* A shell's background jobs ignore SIGINT and SIGQUIT; so does what they start. */
+        /* A shell starts background jobs with SIGINT and SIGQUIT ignored, which their children
+         * would inherit. */
         sigset_t usual;
         sigemptyset(&usual);
         sigaddset(&usual, SIGINT);
@@ -213,7 +217,7 @@ run(const Words &arguments, const Settings &settings = {},
     return Program(arguments, settings, input).finish();
 }
 
-/* Whether there is an OpenCL device at all. */
+/* Returns whether there is any OpenCL device. */
 inline bool
 has_device()
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An HTTP client that sends bytes as they are, and reads what comes.
+ * An HTTP client that sends bytes unchanged and reads responses.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_RAW_CLIENT_H
 #define XM_FUNCTIONAL_TESTS_COMMON_RAW_CLIENT_H
@@ -15,7 +15,7 @@
 #include <string>
 
 struct Response {
-    int status = 0; /* 0: none came whole */
+    int status = 0; /* 0: no complete response */
     std::string head, body;
 };
 
@@ -43,7 +43,7 @@ class RawClient
             close(fd);
         fd = -1;
     }
-    /* No more requests follow; answers are still read. */
+    /* Closes the sending side; responses can still be read. */
     void close_side() const
     {
         shutdown(fd, SHUT_WR);
@@ -74,8 +74,8 @@ class RawClient
         return method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n" + more + "\r\n";
     }
 
-    /* Until the buffer has `part`; false: the server has closed the connection, or nothing comes
-     * for 30 s. */
+    /* Reads until the buffer contains `part`. Returns false if the server closed the connection
+     * or sent nothing for 30 s. */
     bool wait_for(const std::string &part)
     {
         while (left.find(part) == std::string::npos)
@@ -83,7 +83,7 @@ class RawClient
                 return false;
         return true;
     }
-    /* Whether the server closes the connection, whatever it sends before. */
+    /* Returns whether the server closes the connection, after whatever it sends. */
     bool is_closed()
     {
         while (more())
@@ -123,7 +123,7 @@ class RawClient
                                  head.find("\r\n", at) - at - name.size());
     }
 
-    std::string left; /* has come, and has not been read */
+    std::string left; /* bytes that were received and not consumed */
 
   private:
     int fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small models as OpenVINO IR: layers one by one, the XML and the weights' bytes.
+ * Builds small models as OpenVINO IR, layer by layer: the XML and the bytes of the weights.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_SMALL_IR_H
 #define XM_FUNCTIONAL_TESTS_COMMON_SMALL_IR_H
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-/* f32 everywhere; a dimension of -1 is dynamic. */
+/* All values are f32; a dimension of -1 is dynamic. */
 class SmallIr
 {
   public:
@@ -58,7 +58,7 @@ class SmallIr
                "</edges></net>";
     }
 
-    /* Both files, by the name of the former. */
+    /* Writes both files and returns the path of the .xml file. */
     std::string save(const std::string &stem) const
     {
         std::ofstream(stem + ".xml", std::ios::binary) << xml();
@@ -113,7 +113,7 @@ class SmallIr
     }
 };
 
-/* prob = softmax(data W): data [rows,16], prob [rows,8]. */
+/* Returns prob = softmax(data W): data [rows,16], prob [rows,8]. */
 inline SmallIr
 small_mlp(int64_t rows)
 {
@@ -131,8 +131,7 @@ small_mlp(int64_t rows)
     return ir;
 }
 
-/* Two inputs and two results that have nothing to do with each other: y = softmax(a) and
- * z = softmax(b), [rows,2] each. */
+/* Returns a model with two independent parts: y = softmax(a) and z = softmax(b), [rows,2] each. */
 inline SmallIr
 small_pair(int64_t rows)
 {

@@ -34,7 +34,7 @@
 #include <string>
 #include <vector>
 
-/* The characters on the screen; bytes in, rows out. */
+/* The characters on the screen: bytes in, rows out. */
 class Screen
 {
   public:
@@ -74,7 +74,7 @@ class Screen
         return all;
     }
 
-    /* The text that stands in dim letters. */
+    /* Returns all text in dim letters. */
     std::string dim_text() const
     {
         std::string all;
@@ -84,7 +84,7 @@ class Screen
         return all;
     }
 
-    /* The row that the cursor is in, up to the cursor. */
+    /* Returns the cursor's row up to the cursor. */
     std::string before_cursor() const
     {
         std::string line;
@@ -93,7 +93,7 @@ class Screen
         return line;
     }
 
-    /* A narrower terminal breaks its rows anew, and the cursor stays behind its character. */
+    /* Makes the screen narrower: rows wrap again, and the cursor stays after its character. */
     void narrow(size_t to)
     {
         std::vector<Row> broken;
@@ -119,11 +119,11 @@ class Screen
     }
 
     std::set<int> modes;  /* private modes that are on */
-    bool escaped = false; /* any escape code has been sent */
+    bool escaped = false; /* whether any escape code was sent */
 
   private:
     struct Cell {
-        std::string text = " "; /* empty: the second half of a wide character */
+        std::string text = " "; /* "": the second half of a wide character */
         bool dim = false;
     };
     using Row = std::vector<Cell>;
@@ -142,7 +142,8 @@ class Screen
 
     void put(const std::string &character, size_t width)
     {
-        if (x + width > columns) { /* the last column holds the cursor back till now */
+        /* the cursor waits in the last column until the next character */
+        if (x + width > columns) {
             x = 0;
             y++;
         }
@@ -155,7 +156,7 @@ class Screen
         x += width;
     }
 
-    /* Consumes one character or code that begins at `at`; 0: more bytes are needed. */
+    /* Consumes one character or code at `at` and returns its bytes; 0: more bytes are needed. */
     size_t one(size_t at)
     {
         if (at >= pending.size())
@@ -261,7 +262,7 @@ class Screen
     }
 };
 
-/* The program on a pseudo-terminal. The destructor ends what is still running. */
+/* The program on a pseudo-terminal. The destructor ends it if it still runs. */
 class Terminal
 {
   public:
@@ -275,7 +276,7 @@ class Terminal
         : screen(columns)
     {
         struct winsize size = {24, columns, 0, 0};
-        fflush(nullptr); /* or the child says what the test has not said yet */
+        fflush(nullptr); /* or the child would write the test's buffered output */
         pid = forkpty(&fd, nullptr, nullptr, &size);
         if (pid != 0)
             return;
@@ -283,7 +284,8 @@ class Terminal
         for (const std::string &word : arguments)
             words.push_back(const_cast<char *>(word.c_str()));
         words.push_back(nullptr);
-        ::signal(SIGINT, SIG_DFL); /* a shell's background jobs ignore these two */
+        /* a shell's background jobs ignore these two signals */
+        ::signal(SIGINT, SIG_DFL);
         ::signal(SIGQUIT, SIG_DFL);
         setenv("TERM", "xterm", 1);
         unsetenv("NO_COLOR");
@@ -317,7 +319,7 @@ class Terminal
         kill(pid, number);
     }
 
-    /* Whether the program stops, as for Ctrl-Z, within some seconds. */
+    /* Returns whether the program stops, as after Ctrl-Z, within 20 seconds. */
     bool has_stopped()
     {
         int status = 0;
@@ -329,7 +331,7 @@ class Terminal
         return false;
     }
 
-    /* Whether it echoes and gives whole lines, as a shell expects it. */
+    /* Whether the terminal echoes and passes whole lines, as a shell expects. */
     bool is_cooked() const
     {
         struct termios modes;
@@ -337,7 +339,7 @@ class Terminal
                (modes.c_lflag & ECHO) && (modes.c_iflag & ICRNL);
     }
 
-    /* As a shell does when it takes the terminal. */
+    /* Sets the modes as a shell does when it takes the terminal. */
     void cook() const
     {
         struct termios modes;
@@ -347,7 +349,7 @@ class Terminal
         ASSERT_EQ(tcsetattr(fd, TCSANOW, &modes), 0);
     }
 
-    /* To fewer columns. */
+    /* Makes the terminal narrower. */
     void resize(unsigned short columns)
     {
         screen.narrow(columns);
@@ -355,7 +357,8 @@ class Terminal
         ioctl(fd, TIOCSWINSZ, &size);
     }
 
-    /* Reads until the program has sent `part` behind what earlier calls have found, or ends. */
+    /* Reads until the program has sent `part` after the parts that earlier calls found, or has
+     * ended. */
     bool wait_for(const std::string &part, int seconds = 60)
     {
         return read_until("'" + part + "' was sent", seconds, [&] {
@@ -366,7 +369,7 @@ class Terminal
         });
     }
 
-    /* The same for a part of which only the form is known. */
+    /* As wait_for(), for a regular expression. */
     bool wait_for_match(const std::string &form, int seconds = 60)
     {
         const std::regex regex(form);
@@ -380,7 +383,7 @@ class Terminal
         });
     }
 
-    /* Reads until the program runs one of its own, as a driver does its linker. */
+    /* Reads until the program runs a child process, as a driver runs its linker. */
     bool wait_for_child(int seconds = 60)
     {
         return read_until(
@@ -388,7 +391,7 @@ class Terminal
             [&] { return has_child(); }, 1);
     }
 
-    /* What comes in this time. */
+    /* Reads for this time. */
     void watch(int milliseconds)
     {
         auto until =
@@ -397,8 +400,8 @@ class Terminal
             ;
     }
 
-    /* The exit code; 128 + signal when killed; -1: it says nothing for so many seconds and does
-     * not end, and is killed. */
+    /* Returns the exit code; 128 + signal if killed; -1 if the program sent nothing for so many
+     * seconds and was killed. */
     int finish(int seconds = 120)
     {
         auto until = deadline(seconds);
@@ -444,9 +447,9 @@ class Terminal
         return std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
     }
 
-    /* Reads until `is_so`, asked again after each part and at least every so many
-     * milliseconds; fails the test when nothing comes for so many seconds: a program that
-     * still says what it builds is slow, not stuck. */
+    /* Reads until `is_so` returns true, which is called after each part and at least every
+     * `milliseconds`. Fails the test if nothing comes for `seconds`: a program that still reports
+     * what it builds is slow, not stuck. */
     template <typename IsSo>
     bool read_until(const std::string &what, int seconds, IsSo is_so,
                     int milliseconds = 100)
@@ -477,7 +480,7 @@ class Terminal
         return false;
     }
 
-    /* False: the program has closed the terminal. */
+    /* Returns false if the program has closed the terminal. */
     bool read_some(int milliseconds)
     {
         char part[4096];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looking for parts of a text.
+ * Searches for parts of a text.
  */
 #ifndef XM_FUNCTIONAL_TESTS_COMMON_TEXT_H
 #define XM_FUNCTIONAL_TESTS_COMMON_TEXT_H
@@ -20,7 +20,7 @@ ends_with(const std::string &text, const std::string &end)
            text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/* How many times it contains the part. */
+/* Returns how many times the text contains the part. */
 inline size_t
 count(const std::string &text, const std::string &part)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settings under which Intel's OpenCL driver runs dry as one of the chips it knows: it
- * compiles, checks and records, and executes nothing (docs/intel_gpu.md). XM_DRY_DRIVER says which
- * driver a test program takes: 22.43, Debian 12's, or current, that of tools/intel_driver.
+ * Settings under which Intel's OpenCL driver runs dry as one of its chips: it compiles, checks
+ * and records, and executes nothing (docs/intel_gpu.md). XM_DRY_DRIVER selects the driver of a
+ * test program: 22.43 (Debian 12's) or current (that of tools/intel_driver).
  */
 #ifndef XM_FUNCTIONAL_TESTS_DRY_RUN_DRY_RUN_H
 #define XM_FUNCTIONAL_TESTS_DRY_RUN_DRY_RUN_H
@@ -61,8 +61,8 @@ chip(const std::string &name)
     return chips[0];
 }
 
-/* Where the driver keeps what it has compiled, so that models share kernels. The first variable is
- * for 22.43, the others are for the current one. */
+/* Returns the settings for the driver's cache of compiled kernels, which all models share. The
+ * first variable is for 22.43, the others for the current driver. */
 inline Words
 driver_cache(const Chip &c)
 {
@@ -81,8 +81,7 @@ dry(const Chip &c)
     return settings;
 }
 
-/* A driver that is there but does not run dry fails the tests; tools/test looks at that before it
- * runs them. */
+/* A driver that is installed but does not run dry fails the tests; tools/test checks that first. */
 inline bool
 has_intel_driver()
 {
@@ -95,7 +94,8 @@ has_intel_driver()
 static const char *const no_driver =
     "Intel's GPU driver is not there (tools/setup --intel-driver)";
 
-/* The device is the chip: the driver takes a name that it does not know for another. */
+/* Checks that the device is the chip, because the driver replaces an unknown name by another
+ * chip. */
 inline void
 expect_chip(const Chip &c)
 {

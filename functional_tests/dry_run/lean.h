@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model run dry through a layer that counts OpenCL calls, and what must hold of it: no call
- * fails, everything is compiled before the second token, a token costs one wait and few flushes,
+ * A dry run of a model under a layer that counts OpenCL calls, and checks on it: no call fails,
+ * everything is compiled before the second token, a token costs one wait and few flushes, and
  * memory is what the weights and our own statistics say.
  */
 #ifndef XM_FUNCTIONAL_TESTS_DRY_RUN_LEAN_H
@@ -11,17 +11,18 @@
 
 #include "functional_tests/dry_run/dry_run.h"
 
-/* Kernels and copies of a decoded token, at most: in each layer of the plain kind, and outside
- * the layers (embedding, positions, last norm, logits, choice). Nine are a layer's; where keys are
- * cut into partitions it has one more. */
+/* The most kernels and copies of a decoded token: in each layer of the plain kind, outside the
+ * layers (embedding, positions, last norm, logits, choice), and for a choice. A layer needs nine,
+ * and one more if keys are cut into partitions. */
 constexpr double A_LAYER = 10, OUTSIDE_LAYERS = 9, A_CHOICE = 2;
 
 struct Kind {
-    const char *name; /* folder below the models */
+    const char *name; /* its folder below the models */
     int layers;
-    double a_layer;  /* more norms, sinks, soft caps: more kernels  */
-    size_t passes;   /* how many of moe_passes have work            */
-    bool whole_file; /* no: equal constants share their bytes in it */
+    double a_layer; /* more with more norms, sinks, soft caps */
+    size_t passes;  /* how many passes of moe_passes change it */
+    /* Whether the weights are as large as the file; not if equal constants share bytes in it. */
+    bool whole_file;
 };
 inline const char *const moe_passes[] = {
     "FuseVectorizedMOE3GEMM", "ConvertMOEToMOECompressed", "FuseMOE3GemmCompressed"};
@@ -44,10 +45,10 @@ prompt_ids(const std::string &prompt)
     return ids;
 }
 
-constexpr int TOKENS = 7; /* from the sixth run on they are replayed */
+constexpr int TOKENS = 7; /* runs are replayed from the sixth on */
 
-/* What the program said of a run, and what the layer saw. The runs are those of the tokens: loading
- * has some of its own where oneDNN's GPU engine is used. */
+/* The program's output and the layer's counts. Only the runs of the tokens are looked at: with
+ * oneDNN's GPU engine loading has runs of its own. */
 struct Seen {
     Outcome outcome;
     Json said, counted;
@@ -61,7 +62,7 @@ struct Seen {
     {
         return std::min<size_t>(all_runs(), TOKENS);
     }
-    /* Of all runs before the first token's: a long prompt takes several. */
+    /* Returns the kernels of all runs before the first token; a long prompt takes several runs. */
     double prompt_kernels() const
     {
         double n = counted.number("/kernels");
@@ -87,7 +88,8 @@ generate(const Chip &c, const std::string &model, const std::string &prompt,
     settings.push_back("OPENCL_LAYERS=" XM_COUNTING_LAYER);
     settings.push_back("XM_OPENCL_COUNT=" + file);
     settings.insert(settings.end(), more.begin(), more.end());
-    Words words = {"generate",     "--cache-dir=none", /* builds are to be counted */
+    /* no cache, so that builds are counted */
+    Words words = {"generate",     "--cache-dir=none",
                    "-m",           model,
                    "--ids",        prompt_ids(prompt),
                    "-n",           std::to_string(TOKENS),
@@ -100,8 +102,8 @@ generate(const Chip &c, const std::string &model, const std::string &prompt,
     return seen;
 }
 
-/* No call fails, but for one: oneDNN asks the compiler whether it knows microkernels by letting it
- * try. */
+/* No call may fail, except one: oneDNN finds out whether the compiler knows microkernels by
+ * compiling one. */
 inline void
 expect_calls_succeed(const Seen &s)
 {
@@ -122,15 +124,15 @@ expect_clean_calls(const Seen &s)
     expect_calls_succeed(s);
 }
 
-/* The first run is the prompt; the others are a token each. The first of them may enlarge the
- * KV cache and give the prompt's buffers back. */
+/* The first run is the prompt, each other run a token. The first token may enlarge the KV cache
+ * and free the prompt's buffers. */
 inline void
 expect_lean_tokens(const Seen &s, const Kind &kind)
 {
     ASSERT_EQ(s.runs(), static_cast<size_t>(TOKENS));
-    EXPECT_GT(s.counted.number("/builds"), 0); /* before the prompt, most of them */
-    /* The last is replayed: arguments are bound anew where attention's have changed, and for steps
-     * with a cache of experts. */
+    EXPECT_GT(s.counted.number("/builds"), 0); /* most of them before the prompt */
+    /* The last run is replayed: only arguments of attention that changed, and those of steps with
+     * an expert cache, are bound again. */
     EXPECT_LT(s.run(TOKENS - 1, "arguments"),
               s.run(2, "arguments") *
                   (s.said.number("/memory/expert_cache") ? 0.6 : 0.02));
@@ -140,18 +142,18 @@ expect_lean_tokens(const Seen &s, const Kind &kind)
             continue;
         EXPECT_EQ(s.run(i, "waits"), 1) << "token " << i;
         EXPECT_GE(s.run(i, "flushes"), 2)
-            << "token " << i; /* the first before all is enqueued */
+            << "token " << i; /* one flush before all is enqueued */
         EXPECT_LE(s.run(i, "flushes"), 4) << "token " << i;
         EXPECT_EQ(s.run(i, "allocations"), 0) << "token " << i;
         EXPECT_EQ(s.run(i, "frees"), 0) << "token " << i;
-        /* With the first that runs ahead of the host the one before it is chosen. */
+        /* The first run ahead of the host also contains the choice of the token before it. */
         EXPECT_LE(s.run(i, "kernels") + s.run(i, "copies"),
                   kind.a_layer * kind.layers + OUTSIDE_LAYERS + (i == 2 ? A_CHOICE : 0))
             << "token " << i;
     }
 }
 
-/* Our statistics are the driver's, and the weights are held once. */
+/* Our memory statistics equal the driver's, and the weights are held once. */
 inline void
 expect_lean_memory(const Seen &s, const Kind &kind, const std::string &model)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `xemoe devices` says of Intel's chips, and what Level Zero adds: from Intel's driver, and
- * from a loader of the unit tests that has one of the chips.
+ * The output of `xemoe devices` for Intel's chips, and the facts from Level Zero: from Intel's
+ * driver, and from the unit tests' fake loader, which has one of the chips.
  */
 #include "functional_tests/dry_run/dry_run.h"
 
@@ -38,7 +38,7 @@ const std::vector<Facts> facts_of_current = {
 };
 /* clang-format on */
 
-/* `at`: of OpenCL's facts or of Level Zero's. */
+/* `at`: where the facts are in the JSON, OpenCL's or Level Zero's. */
 void
 expect_geometry(const Json &j, const std::string &at, const Facts &f)
 {
@@ -64,7 +64,7 @@ TEST_F(Devices, TellsEachChipsFacts)
         EXPECT_EQ(j.number(device + "/vendor_id"), 0x8086);
         EXPECT_EQ(j.text(device + "/uuid").size(), 36u);
         ASSERT_NE(j.at(zero + "/available"), nullptr) << o.out;
-        /* 22.43's is another package, which may be missing. */
+        /* For 22.43 Level Zero is a separate package, which may be missing. */
         const bool has_zero = yyjson_get_bool(j.at(zero + "/available"));
         EXPECT_TRUE(has_zero || !is_current_driver()) << o.out;
         if (has_zero) {
@@ -74,7 +74,7 @@ TEST_F(Devices, TellsEachChipsFacts)
     }
 }
 
-/* A driver itself takes a name that it does not know for another chip. */
+/* The driver itself would replace an unknown name by another chip. */
 TEST(DryRunTool, RefusesChipsThatTheDriverDoesNotKnow)
 {
     static const struct {
@@ -128,11 +128,11 @@ TEST_F(Devices, AddsLevelZerosTelemetry)
           "    memory in use: 4.0 of 16.0 GiB\n", "    power: 42.0 W, limit 190 W\n",
           "    frequency of gpu: 600 MHz, at most 2400\n"})
         EXPECT_NE(text.find(line), std::string::npos) << line << " in\n" << text;
-    /* A budget counts what is free. */
+    /* The budget counts free memory. */
     std::string plan =
         run({"plan", XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64"}, settings).out;
     EXPECT_NE(plan.find(" 12288.0 MiB\nit fits"), std::string::npos) << plan;
-    settings = dry(chip("tgllp")); /* which the fake loader does not have */
+    settings = dry(chip("tgllp")); /* the fake loader does not have this chip */
     settings.push_back("XM_LEVEL_ZERO=" XM_FAKE_ZE);
     text = run({"devices"}, settings).out;
     EXPECT_NE(text.find("Level Zero: not available: it does not list this device"),

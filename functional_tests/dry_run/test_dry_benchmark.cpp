@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * xemoe benchmark_app on Intel's driver, run dry: all steps with their lines, reports and
- * counters, which have the kernels that the chip would run and no times.
+ * counters, which list the kernels that the chip would run, without times.
  */
 #include "functional_tests/cli/benchmark_run.h"
 #include "functional_tests/dry_run/dry_run.h"
@@ -11,7 +11,7 @@ namespace
 
 const std::string language = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
-/* The chip, and kernels of its own that a prompt's products take. */
+/* A chip, and a kernel of its own that the products of a prompt use. */
 using Case = std::tuple<const char *, const char *>;
 
 class DryBenchmark : public testing::TestWithParam<Case>
@@ -56,7 +56,7 @@ TEST_P(DryBenchmark, ReportsARun)
     EXPECT_TRUE(contains(counters, "moe_gate_up_"));
 }
 
-/* With one group the counters are a prompt's. */
+/* With one group of shapes the counters are those of a prompt. */
 TEST_P(DryBenchmark, NamesTheChipsKernels)
 {
     const Folder folder("dry_benchmark_csv");
@@ -79,7 +79,7 @@ TEST_P(DryBenchmark, ReshapesSmallModels)
     expect_throughput(r, 15.0);
 }
 
-/* One without matrix engines, one with them. */
+/* A chip without matrix engines and one with them. */
 INSTANTIATE_TEST_SUITE_P(Chips, DryBenchmark,
                          testing::Values(Case{"tgllp", "linear_gemm_sg"},
                                          Case{"dg2", "linear_gemm_dpas"}),

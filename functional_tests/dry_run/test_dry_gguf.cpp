@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GGUF files on Intel's GPU driver, run dry: a token launches as many kernels as with the same
- * checkpoint's IR, and the device holds the file's weights once, in the blocks that they are in.
- * XM_TEST_ALL=1 runs every file on every chip.
+ * checkpoint's IR, and the device holds the file's weights once, in their blocks. XM_TEST_ALL=1
+ * runs every file on every chip.
  */
 #include <algorithm>
 
@@ -48,9 +48,10 @@ generate_as(const Target &t, const std::string &model, const std::string &prompt
     return s;
 }
 
-/* gemma4-moe-tiny's `down` of each dense MLP has 352 columns: as nibbles no whole steps of
- * linear_gemm_sg, so the IR's prompts take linear_gemm_gen; the file's blocks of bytes are, and
- * a kernel packs their activations first. */
+/* Compares the launches with the IR's. In gemma4-moe-tiny `down` of each dense MLP has 352
+ * columns. For 4-bit elements this is no whole number of steps of linear_gemm_sg, so that prompts
+ * of the IR use linear_gemm_gen. The file's 8-bit blocks fit, and a kernel packs their
+ * activations first. */
 void
 expect_same_launches(const Seen &s, const Seen &ir, const GgufFile &file)
 {
@@ -63,7 +64,7 @@ expect_same_launches(const Seen &s, const Seen &ir, const GgufFile &file)
     }
 }
 
-/* What is on the device but for what runs need. */
+/* Checks the memory on the device apart from what runs need: the weights, once. */
 void
 expect_weights_once(const Seen &s, const GgufFile &file)
 {
@@ -112,7 +113,7 @@ case_name(const testing::TestParamInfo<Case> &info)
     return name;
 }
 
-/* On 22.43 two files, each on one target; on the current driver one. */
+/* Returns the cases: on 22.43 two files with one target each, on the current driver one. */
 std::vector<Case>
 cases()
 {

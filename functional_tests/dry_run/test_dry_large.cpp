@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two layers with the dimensions of Qwen3-30B-A3B on Intel's driver, run dry: as an
- * integrated chip and as one with memory of its own. The weights are holes in a file: no
- * kernel reads them, but every byte of them is allocated and copied.
+ * Two layers with the sizes of Qwen3-30B-A3B on Intel's driver, run dry: on an integrated chip,
+ * and on one with memory of its own. The weights are holes in a sparse file: no kernel reads
+ * them, but every byte is allocated and copied.
  */
 #include "functional_tests/dry_run/lean.h"
 

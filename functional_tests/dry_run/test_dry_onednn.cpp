@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole model through oneDNN's GPU engine on Intel's driver in dry mode (docs/onednn.md):
- * where it is opened, what it is given, and who serves where it refuses.
+ * A whole model with oneDNN's GPU engine on Intel's driver in dry mode (docs/onednn.md): where
+ * the engine is opened, which problems it gets, and which kernels run if it refuses.
  */
 #include "functional_tests/common/cases.h"
 #include "functional_tests/dry_run/lean.h"
@@ -23,7 +23,7 @@ class DryOnednn : public testing::Test
             GTEST_SKIP() << no_driver;
     }
 
-    /* Generates after a prompt of many tokens; both outputs. */
+    /* Generates after a prompt of many tokens and returns both outputs. */
     static std::string generate(const char *chip_name, Words settings = {})
     {
         std::string prompt;
@@ -48,7 +48,8 @@ class DryOnednn : public testing::Test
 
 /* ---- whole models -------------------------------------------------------------------- */
 
-/* "": two layers with the dimensions of Qwen3-30B-A3B; the weights are holes in a file. */
+/* A chip and a model; "": two layers with the sizes of Qwen3-30B-A3B, whose weights are holes in
+ * a file. */
 using ChipAndModel = std::tuple<const char *, const char *>;
 
 class DryOnednnModels : public testing::TestWithParam<ChipAndModel>
@@ -78,7 +79,7 @@ class DryOnednnModels : public testing::TestWithParam<ChipAndModel>
     std::string folder, made;
 };
 
-/* The first run is the prompt; the token behind it may enlarge the KV cache. */
+/* The first run is the prompt; the token after it may enlarge the KV cache. */
 void
 expect_one_wait_a_token(const Seen &s)
 {
@@ -93,8 +94,8 @@ expect_one_wait_a_token(const Seen &s)
     }
 }
 
-/* One copy of the weights, scales included. Where oneDNN may serve, the plan counts the larger of
- * its rows and our own kernels' scratch. */
+/* The weights are held once, with their scales. If oneDNN may run a step, the plan counts the
+ * larger of its rows and our own kernels' scratch. */
 void
 expect_planned_memory(const Seen &s, const Json &plan)
 {
@@ -126,7 +127,7 @@ TEST_P(DryOnednnModels, CostWhatWasPlannedAndOneWaitAToken)
 const char *const sparse = "qwen3moe-tiny/ov/int4_asym_g64";
 const char *const dense = "gemma4-e-tiny/ov/int4_asym_g64";
 
-/* On Xe-LP, where our own kernels multiply, one of two. */
+/* On Xe-LP, where our own kernels multiply, one of two models. */
 std::vector<ChipAndModel>
 cases()
 {
@@ -139,7 +140,7 @@ cases()
 
 INSTANTIATE_TEST_SUITE_P(Chips, DryOnednnModels, testing::ValuesIn(cases()));
 
-/* ---- one model, closely -------------------------------------------------------------- */
+/* ---- one model in detail --------------------------------------------------------------- */
 
 const char *const opened = ": GPU engine on ";
 const char *const executed = "exec,gpu,matmul";
@@ -155,7 +156,7 @@ TEST_F(DryOnednn, CarriesThePromptWhereItMultipliesCompressedWeights)
     EXPECT_GT(count(text, "moe_gemm_down: moe_gemm_down_onednn\n"), 0u);
 }
 
-/* Meteor Lake's facts over the same driver: jit code for compressed weights, no DPAS. */
+/* Meteor Lake's facts over the same driver: generated code for compressed weights, no DPAS. */
 TEST_F(DryOnednn, CarriesThePromptOfFusedExpertsOnAChipWithoutDpas)
 {
     const std::string text = generate("dg2", {"XM_DEVICE_AS=mtl_u"});
@@ -192,7 +193,8 @@ TEST_F(DryOnednn, IsOpenOnXeLpAndLeavesCompressedWeightsToOurKernels)
     EXPECT_EQ(count(text, "xemoe: " + std::string(left_alone)), 1u) << "-v says why";
 }
 
-/* One prompt after another: what their lengths need was compiled for the first. */
+/* Two prompts of different lengths: the second needs nothing that was not compiled for the first.
+ */
 TEST_F(DryOnednn, CompilesNothingForAnotherLengthOfPrompt)
 {
     const std::string stem =
@@ -216,7 +218,7 @@ TEST_F(DryOnednn, CompilesNothingForAnotherLengthOfPrompt)
     for (size_t i = 0; i < runs; i++) {
         const std::string run = "/runs/" + std::to_string(i);
         if (counted.number(run + "/flushes") == 0)
-            continue; /* of loading */
+            continue; /* belongs to loading */
         if (prompt_was) {
             EXPECT_EQ(counted.number(run + "/builds"), 0) << "run " << i;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory on Intel's driver, run dry: what 'xemoe plan' says beforehand is what a run takes, kind
- * by kind, on an integrated chip and on one with memory of its own.
+ * Memory on Intel's driver, run dry: a run takes the memory that 'xemoe plan' predicts, for each
+ * kind, on an integrated chip and on one with memory of its own.
  */
 #include <algorithm>
 

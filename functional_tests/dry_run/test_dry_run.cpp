@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models on Intel's GPU driver, run dry: two kinds of models on one chip, one kind on each of three
- * others; --all runs all of them.
+ * Models on Intel's GPU driver, run dry: two kinds of models on one chip, one kind on each of
+ * three others; --all runs all combinations.
  */
 #include "functional_tests/common/cases.h"
 #include "functional_tests/dry_run/lean.h"
@@ -37,8 +37,8 @@ TEST_P(DryRun, TokensAreLean)
     expect_lean(c, kind, std::string(XM_MODELS_DIR "/") + kind.name);
 }
 
-/* The next run of four texts, and the choice of their tokens, are enqueued before the host waits
- * for the tokens of the last: so the first such wait has a choice more before it. */
+/* The next run of four texts and the choice of its tokens are enqueued before the host waits for
+ * the last tokens. So there is one more choice before the first such wait. */
 TEST(DryRunTexts, ThatRunTogetherAreAsLeanAsOne)
 {
     constexpr int WARM_UP = 1; /* choices */
@@ -70,8 +70,7 @@ TEST(DryRunTexts, ThatRunTogetherAreAsLeanAsOne)
     }
 }
 
-/* Routing, lookup and fetch are three more kernels a layer; the host waits and reads no more
- * often. */
+/* Routing, lookup and fetch are three more kernels a layer; waits and reads stay the same. */
 TEST(DryRunExperts, ACacheOfThemKeepsTokensLean)
 {
     if (!has_intel_driver())
@@ -99,7 +98,7 @@ TEST(DryRunExperts, ACacheOfThemKeepsTokensLean)
     EXPECT_EQ(s.counted.number("/memory/total"), 0) << "not freed";
 }
 
-/* Caches of fewer bits, by the kernels for sub-groups: they build, and cost no launch more. */
+/* Caches of fewer bits with sub-group kernels: they build, and need no more launches. */
 class DryCaches : public testing::TestWithParam<const char *>
 {
 };
@@ -148,7 +147,7 @@ case_name(const testing::TestParamInfo<Case> &info)
     return name;
 }
 
-/* A model of each family. The chips of 22.43 that have no newer driver run two of them. */
+/* A model of each family. Chips that only 22.43 supports run two of them. */
 const std::vector<Kind> families = {kinds[0], kinds[4], kinds[5], kinds[6]};
 const std::vector<Kind> two = {kinds[0], kinds[5]};
 
@@ -173,7 +172,7 @@ const char *const left_alone =
     "oneDNN's compressed matmul is reference code on xe_lp: our "
     "own kernels multiply quantised weights";
 
-/* Where it was built without oneDNN's GPU engine, that is the reason. */
+/* If the program was built without oneDNN's GPU engine, this is the reason. */
 TEST(DryRules, SayWhyOnednnLeavesQuantisedWeightsAlone)
 {
     if (!has_intel_driver())
@@ -190,7 +189,7 @@ TEST(DryRules, SayWhyOnednnLeavesQuantisedWeightsAlone)
     EXPECT_EQ(o.out.find(left_alone), std::string::npos);
 }
 
-/* Another process builds no kernel; on another chip it says whose the file is. */
+/* Another process builds no kernel. On another chip the error names the chip of the file. */
 TEST(DryCompile, KeepsTheDriversBinariesForOneChip)
 {
     if (!has_intel_driver())

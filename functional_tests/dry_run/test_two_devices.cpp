@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two Intel GPUs in one process, run dry: a model on each, requests on both in turn. The program
- * itself runs under tools/dry_run.
+ * Two Intel GPUs in one process, run dry: a model on each, and requests on both in turn. This
+ * program itself runs under tools/dry_run.
  */
 #include "functional_tests/api/api_test.h"
 
@@ -15,7 +15,7 @@ request_on(ov_core_t *core, ov_model_t *model, const char *device)
     return compiled ? make_request(compiled.get()) : nullptr;
 }
 
-/* [1,n] of i64; value(k) at k. */
+/* Returns a tensor [1,n] of i64 with value(k) at k. */
 template <typename Value>
 Tensor
 row(std::vector<int64_t> &data, int64_t n, Value value)
@@ -68,7 +68,7 @@ TEST(TwoDevices, RunInOneProcess)
     }
 }
 
-/* One model on both: each rank's launches, and what they exchange, in lockstep. */
+/* One model split over both devices: the launches of each rank and their exchanges, in lockstep. */
 class TwoDevicesShare : public testing::TestWithParam<const char *>
 {
 };

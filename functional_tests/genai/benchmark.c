@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A C program as users write them: what a text costs, over some runs of the same prompt.
+ * A C program as users write it: measures generation over several runs of one prompt.
  *
  *     benchmark MODEL RUNS TOKENS [DEVICE]
  */

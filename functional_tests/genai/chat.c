@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A C program as users write them: a chat whose prompts come from standard input, a line each, by
- * start_chat or with a history of its own. Answers come as they are made. With a history they are
- * written twice, as they come and as results, which are the same.
+ * A C program as users write it: a chat whose prompts are lines of standard input, with
+ * start_chat or with a history of its own. Answers are printed as they are generated. With a
+ * history they are printed twice, as pieces and as results, which must be equal.
  *
  *     chat MODEL (start | history) [DEVICE]
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the tests of the GenAI C API share: handles that free themselves, and pipelines of the
- * small models on a processor.
+ * What the tests of the GenAI C API share: owning pointers to handles, and pipelines of the small
+ * models on a CPU device.
  */
 #ifndef XM_FUNCTIONAL_TESTS_GENAI_GENAI_TEST_H
 #define XM_FUNCTIONAL_TESTS_GENAI_GENAI_TEST_H
@@ -31,7 +31,7 @@ inline const std::string ir_folder = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_
 inline const std::string gguf_file =
     XM_MODELS_DIR "/qwen3moe-tiny/gguf/qwen3moe-tiny-Q4_K_M.gguf";
 
-/* Sets fields: SET(max_new_tokens, 3). */
+/* Sets fields of a config: SET(max_new_tokens, 3). */
 using Set = std::function<void(ov_genai_generation_config *c)>;
 #define SET(name, value)                                                                 \
     EXPECT_EQ(ov_genai_generation_config_set_##name(c, value), OK) << #name
@@ -57,7 +57,7 @@ make_json(const std::string &text)
     return Container(c);
 }
 
-/* Of an array of messages. */
+/* Returns the history of a JSON array of messages. */
 inline History
 make_history(const std::string &messages = "[]")
 {
@@ -112,7 +112,7 @@ value(const Metrics &m, Get get)
     return v;
 }
 
-/* Tokens, of which a text had this many. */
+/* Returns the number of tokens that were generated. */
 inline size_t
 generated(const Metrics &m)
 {
@@ -121,7 +121,7 @@ generated(const Metrics &m)
     return n;
 }
 
-/* What a streamer sees; `answer` says what it answers to the piece with this number. */
+/* Records the pieces that a streamer gets; `answer` returns the status for piece number i. */
 struct Watcher {
     std::vector<std::string> pieces;
     std::function<ov_genai_streaming_status_e(size_t)> answer;
@@ -146,7 +146,7 @@ struct Watcher {
     }
 };
 
-/* What goes to the log, where sentences are. */
+/* Collects the log, which contains the error texts. */
 class Log
 {
   public:
@@ -167,7 +167,7 @@ class Log
     }
 };
 
-/* In f32, with which one row and many of the same tokens agree closely. */
+/* Opens a pipeline in f32, in which a row alone and among others agree closely. */
 inline Pipe
 open_pipe(const std::string &path, const char *device = "CPU")
 {
@@ -202,7 +202,7 @@ generate(const Pipe &p, const History &h, const Config &c)
     return Results(r);
 }
 
-/* The model with its chat template, and without, as a folder of links. */
+/* Opens the model with its chat template, and as a folder of links without it. */
 class GenAi : public testing::Test
 {
   protected:
@@ -228,7 +228,7 @@ class GenAi : public testing::Test
         folder.reset();
     }
 
-    /* Of the model without a template. */
+    /* Generates with the model that has no template. */
     static std::string say(const std::string &prompt, const Set &set,
                            Watcher *watcher = nullptr)
     {

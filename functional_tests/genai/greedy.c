@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A C program as users write them: the likeliest continuation of a prompt.
+ * A C program as users write it: prints the likeliest continuation of a prompt.
  *
  *     greedy MODEL PROMPT [DEVICE]
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the programs beside share: a call that fails ends them.
+ * What the sample programs in this folder share: a failed call ends the program.
  */
 #ifndef XM_FUNCTIONAL_TESTS_GENAI_SAMPLE_H
 #define XM_FUNCTIONAL_TESTS_GENAI_SAMPLE_H

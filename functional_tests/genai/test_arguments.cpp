@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arguments that are missing or wrong, one function after the other, and pipelines that cannot be
- * made.
+ * Missing and invalid arguments of each function, and pipelines that cannot be created.
  */
 #include "functional_tests/genai/genai_test.h"
 
 namespace
 {
 
-/* One of everything. */
+/* One object of each kind. */
 struct Arguments {
     Config config = make_config();
     Container json = make_json("{}"), list = make_json("[]");
     History history = make_history("[{}]");
     Results results;
     Metrics metrics;
-    /* What nobody may touch. */
+    /* NULL handles. */
     ov_genai_generation_config *no_config = nullptr;
     ov_genai_json_container *no_json = nullptr;
     ov_genai_chat_history *no_history = nullptr;
@@ -320,7 +319,7 @@ TEST_F(PipelineArguments, OfTextsThatAreTooLittleRoom)
     EXPECT_EQ(room.c_str(), text);
 }
 
-/* Clients write as many bytes as the size says. */
+/* Clients write as many bytes as the returned size says. */
 TEST_F(PipelineArguments, OfTextsThatAreSmallerThanTheirBuffer)
 {
     const Results r = generate(plain, "Paris is the", make_config());

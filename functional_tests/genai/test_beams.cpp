@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Beam search on models: where they have sequences, and where one request computes all beams.
+ * Beam search on models with sequences, and on a request that computes all beams.
  */
 #include <algorithm>
 #include <numeric>
@@ -17,7 +17,7 @@ const std::string question = "What is the capital of France?";
 class Beams : public GenAi
 {
   protected:
-    /* Of 8 tokens each, whatever comes. */
+    /* Searches for texts of exactly 8 tokens. */
     static Results search(const Pipe &p, const Set &set,
                           const std::string &prompt = months)
     {
@@ -71,7 +71,7 @@ TEST_F(Beams, AreTheSameWithoutSequences)
         SET(length_penalty, 0.0f);
         SET(max_new_tokens, 6);
     };
-    const std::string open = "A quiet"; /* which may go on in many ways */
+    const std::string open = "A quiet"; /* has many likely continuations */
     const Results here = search(plain, many, open), there = search(reference, many, open);
     EXPECT_EQ(text_of(here.get()), text_of(there.get()));
     for (size_t i = 0; i < 8; i++)

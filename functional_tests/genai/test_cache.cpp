@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CACHE_DIR of pipelines: the compiled model is kept, and not taken for another one.
+ * CACHE_DIR of pipelines: the compiled model is stored, and not used for another model.
  */
 #include <map>
 
@@ -21,7 +21,7 @@ open_with(const Folder &folder)
 
 using Times = std::map<std::string, std::filesystem::file_time_type>;
 
-/* Of their last change. */
+/* Returns the files and their times of modification. */
 Times
 blobs_in(const Folder &folder)
 {
@@ -52,8 +52,8 @@ loaded_from_cache(const Folder &folder)
     return answer;
 }
 
-/* A pipeline computes the logits of the last position alone: what it keeps is not the model that
- * the core compiles from the same file, with the same properties. */
+/* A pipeline computes only the logits of the last position: its compiled model differs from the
+ * one that the core compiles from the same file with the same properties. */
 TEST(PipelineCache, HasTheCompiledModel)
 {
     if (!has_device())

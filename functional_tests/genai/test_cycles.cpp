@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipelines leave nothing behind. A program of its own: what the engine of a device keeps goes with
- * its last model and core, so that nothing else is to be open meanwhile.
+ * Creating and freeing pipelines leaves no memory in use. This is a program of its own because a
+ * device's engine is freed with its last model and core: nothing else may be open.
  */
 #include <algorithm>
 
@@ -21,7 +21,7 @@ resident_kib()
     return kib;
 }
 
-/* A pipeline, a text, a chat, and the end of all. */
+/* Creates a pipeline, generates a text, chats, and frees everything. */
 void
 live_once(const char *device)
 {
@@ -32,7 +32,7 @@ live_once(const char *device)
     EXPECT_TRUE(generate(p, "3", c));
 }
 
-/* The least of the last readings: a driver's threads may still have something in their hands. */
+/* Returns the least of the last readings, because a driver's threads may still hold memory. */
 long
 least(const std::vector<long> &readings, size_t end)
 {
@@ -40,8 +40,8 @@ least(const std::vector<long> &readings, size_t end)
                              readings.begin() + (long)end);
 }
 
-/* Bytes that are allocated may grow by what a driver keeps for itself, memory besides by what the
- * allocator does for a driver's threads, which come and go. */
+/* How much may grow: allocated bytes by what a driver keeps, resident memory also by what the
+ * allocator keeps for a driver's threads, which come and go. */
 struct Allowance {
     long heap_kib, resident_kib;
 };
@@ -50,7 +50,7 @@ void
 expect_no_growth(const char *device, size_t cycles, const Allowance &allowance)
 {
     std::vector<long> heap, resident;
-    heap.reserve(cycles); /* it is on the heap itself */
+    heap.reserve(cycles); /* this vector is on the heap itself */
     resident.reserve(cycles);
     while (heap.size() < cycles && !testing::Test::HasFailure()) {
         live_once(device);
@@ -66,7 +66,7 @@ expect_no_growth(const char *device, size_t cycles, const Allowance &allowance)
     EXPECT_LE(after, before + allowance.resident_kib);
 }
 
-/* XM_TEST_CYCLES: how many instead. */
+/* Returns n, or XM_TEST_CYCLES if set. */
 size_t
 cycles_or(size_t n)
 {

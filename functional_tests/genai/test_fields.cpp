@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each field of a generation config does to a text. Probabilities of its tokens tell which
- * ones they are: they are compared with those of tokens that are chosen here, from the model's
- * logits.
+ * The effect of each field of a generation config on a text. The log-probabilities of a text's
+ * tokens identify them: they are compared with those of tokens that the test chooses from the
+ * model's logits.
  */
 #include <algorithm>
 #include <set>
@@ -13,10 +13,11 @@
 namespace
 {
 
-const std::string question = "What is the capital of France?"; /* which ends by itself */
+/* its answer ends by itself */
+const std::string question = "What is the capital of France?";
 const std::string months = "January, February,";
 
-/* Changes the logits of what comes behind a text whose first `n` ids are the prompt's. */
+/* Changes the logits that follow a text whose first n ids are the prompt's. */
 using Change = std::function<void(const Ids &text, size_t n, Floats *row)>;
 
 float
@@ -47,7 +48,8 @@ expect_near(const Floats &found, const Floats &expected)
 class Fields : public GenAi
 {
   protected:
-    /* Log-probabilities of the likeliest tokens behind a prompt, once the logits are changed. */
+    /* Returns the log-probabilities of the likeliest tokens after a prompt, chosen from the
+     * changed logits. */
     static Floats chosen(const std::string &prompt, size_t n, const Change &change)
     {
         const LanguageModel model(ir_folder + "/openvino_model.xml");
@@ -166,7 +168,7 @@ TEST_F(Fields, EndATextBeforeStopStringsOrBehindThem)
     }
 }
 
-/* A stop string without the blank that its token begins with. */
+/* The stop string lacks the space that its first token begins with. */
 TEST_F(Fields, LeaveOutTheBlankBeforeAStopString)
 {
     const char *stop[] = {"Paris"};
@@ -191,7 +193,7 @@ TEST_F(Fields, LeaveOutTheBlankBeforeAStopString)
               "The capital of France is Paris");
 }
 
-/* The id of the third token ends the text behind the second. */
+/* The id of the third token ends the text after the second. */
 TEST_F(Fields, EndATextAtStopIds)
 {
     const Json program(run({"generate", "-m", ir_folder, "-p", months, "-n", "8",
@@ -226,7 +228,7 @@ TEST_F(Fields, EndATextAtStopIds)
         plain, months, [&](auto *c) { SET(eos_token_id, stop[0]); }, "eos_token_id");
 }
 
-/* ---- what comes out ---- */
+/* ---- results ---- */
 
 TEST_F(Fields, PutThePromptInFront)
 {
@@ -239,7 +241,7 @@ TEST_F(Fields, PutThePromptInFront)
     EXPECT_EQ(w.pieces.at(0), months);
 }
 
-/* As GenAI's: the prompt, once, however many texts are asked for. */
+/* As in GenAI: the prompt, once, for any number of texts. */
 TEST_F(Fields, PutThePromptAloneWithoutNewTokens)
 {
     const Set several[] = {[](auto *c) { SET(num_return_sequences, 1); },
@@ -295,7 +297,7 @@ TEST_F(Fields, GiveSeveralTextsThatAreThoseOfTheirSeeds)
     generate(plain, months, make_config(draw(7, 2)), &w, UNKNOW_EXCEPTION);
 }
 
-/* ---- which token comes next ---- */
+/* ---- choice of the next token ---- */
 
 TEST_F(Fields, DivideWhatHasOccurred)
 {
@@ -359,7 +361,7 @@ TEST_F(Fields, SampleAsTheSeedSays)
     EXPECT_GT(texts.size(), 2u);
 }
 
-/* Each leaves nothing but the likeliest token. */
+/* Each of these settings leaves only the likeliest token. */
 TEST_F(Fields, NarrowWhatIsSampled)
 {
     const std::string greedy = say(months, nullptr);
@@ -391,9 +393,9 @@ TEST_F(Fields, NarrowWhatIsSampled)
         << "without do_sample they have no say";
 }
 
-/* ---- tokens that are guessed ---- */
+/* ---- drafted tokens ---- */
 
-/* Runs of the model, by what they took each and together. */
+/* Returns the number of runs of the model, from the duration of each and of all. */
 size_t
 runs(const Results &r)
 {
@@ -444,7 +446,7 @@ TEST_F(Fields, GuessTokensForTheSameTextInFewerRuns)
             .substr(0, text_of(generate(plain, again, make_config(six)).get()).size()));
 }
 
-/* Fields of searches and of other models that guess, where there are none. */
+/* Fields of beam search and of draft models have no effect without either. */
 TEST_F(Fields, HaveNoSayWithoutWhatTheyAreFor)
 {
     const std::string greedy = say(months, nullptr);
@@ -495,7 +497,7 @@ TEST_F(Fields, ComeFromAFile)
     EXPECT_EQ(c, nullptr);
 }
 
-/* ---- what goes together ---- */
+/* ---- combinations of fields ---- */
 
 TEST_F(Fields, ThatDoNotGoTogetherAreRefusedByAll)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a text cost.
+ * Performance metrics of a generated text.
  */
 #include <chrono>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts of pipelines: what the program makes of the same prompts, in chats and without, piece by
- * piece.
+ * Texts of pipelines equal those of the program for the same prompts, in chats and without, piece
+ * by piece.
  */
 #include <thread>
 
@@ -26,7 +26,8 @@ message(const std::string &role, const std::string &text)
     return "{\"role\":\"" + role + "\",\"content\":\"" + text + "\"}";
 }
 
-/* What the program writes, with its own defaults, or the pipeline's of these tests. */
+/* Returns the program's text, with its own defaults or with those of the pipeline in these tests.
+ */
 std::string
 program_says(const std::string &model, const std::string &prompt, bool in_f32 = true,
              bool to_the_end = true)
@@ -115,7 +116,7 @@ TEST_F(Texts, OfTheOwnConfigEndWhereTheModelEnds)
     ASSERT_EQ(ov_genai_llm_pipeline_set_generation_config(chat.get(), own), OK);
 }
 
-/* The program ends at other tokens as well, which the tokenizer knows by their spelling. */
+/* The program also ends at tokens that the tokenizer knows by their spelling. */
 TEST_F(Texts, EndAtTheIdsOfTheModelsFilesOnly)
 {
     const std::string prompt = "Paris is the capital of";
@@ -125,7 +126,7 @@ TEST_F(Texts, EndAtTheIdsOfTheModelsFilesOnly)
     EXPECT_GT(text.size(), ended.size());
 }
 
-/* Of generation_config.json, else of config.json, else of the tokenizer. */
+/* From generation_config.json, else from config.json, else from the tokenizer. */
 TEST_F(Texts, EndAtTheIdsOfTheFirstPlaceThatHasAny)
 {
     const std::string whole = text_of(generate(chat, question, twenty()).get());
@@ -296,7 +297,7 @@ TEST_F(Texts, EndWhereAStreamerStopsThem)
     }
 }
 
-/* The next answer shows what the chat has kept. */
+/* The next answer shows which messages the chat has kept. */
 TEST_F(Texts, ThatAreStoppedStayInTheChatAndCancelledOnesDoNot)
 {
     const std::string second = "And of Italy?";
@@ -332,7 +333,7 @@ TEST_F(Texts, OfAStreamerThatCallsItsPipelineFailThere)
     EXPECT_EQ(text_of(r.get()), w.text());
 }
 
-/* The run goes on to its end, and the pipeline ends with it. */
+/* The run continues to its end, and then the pipeline is freed. */
 TEST_F(Texts, OfAStreamerThatFreesItsPipelineAreMadeToTheEnd)
 {
     const std::string whole = text_of(generate(chat, question, twenty()).get());
@@ -398,7 +399,7 @@ TEST_F(Texts, OfTwoThreadsComeOneAfterTheOther)
             EXPECT_EQ(text, alone[i]);
 }
 
-/* ---- programs ---- */
+/* ---- sample programs ---- */
 
 std::string
 output_of(const std::string &command)
@@ -412,7 +413,7 @@ output_of(const std::string &command)
     return all;
 }
 
-/* Nothing is said of the pieces' precision: f16 as the device has it. */
+/* The programs set no precision: the device's default is f16. */
 TEST_F(Texts, OfProgramsAsUsersWriteThem)
 {
     const std::string prompt = turn("user", question) + begin_answer;

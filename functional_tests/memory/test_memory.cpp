@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a process that loads and runs a model of 0.25 GB: at most its weights, 10 % of
-// them and 64 MiB above the same program with a small model, which has the same kernels. And
-// what 'xemoe plan' says of a run beforehand.
+// Memory of a process that loads and runs a model of 0.25 GB: at most its weights, 10 % of them
+// and 64 MiB more than the same program with a small model, which has the same kernels. And the
+// predictions of 'xemoe plan'.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -16,7 +16,7 @@ namespace
 constexpr double SLACK_MIB = 64.0;
 const Words big = {"--experts", "64", "--moe-intermediate", "640"};
 const Words small = {"--experts", "8", "--moe-intermediate", "128"};
-/* The rules of a GPU with memory of its own: weights are copied. */
+/* Settings with the rules of a GPU that has memory of its own: weights are copied. */
 const Words copying = {"XM_DEVICE_AS=dg2", "XM_FORCE=vec"};
 const std::string tiny = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
 
@@ -24,7 +24,7 @@ struct Memory {
     double weights, loaded, peak; /* MiB */
 };
 
-/* A model in the test's temporary folder, gone with the test. */
+/* A model in the test's temporary folder, removed with the object. */
 class SyntheticModel
 {
   public:
@@ -45,7 +45,8 @@ class SyntheticModel
         std::filesystem::remove_all(folder);
     }
 
-    /* Of a run that builds no kernels, since compilers take memory: a second one, if need be. */
+    /* Measures a run that builds no kernels, because compilers take memory; runs again if the
+     * first run built some. */
     Memory measure(const Words &settings) const
     {
         Json j = generate_json(folder, 100, 4, {}, settings);
@@ -77,7 +78,8 @@ TEST(Weights, LieWhereTheOptionSays)
         << "a processor";
 }
 
-/* Also where the device's memory is a copy: pages of the file go when they are copied. */
+/* This holds also if the device has a copy of the weights: pages of the file are released once
+ * they are copied. */
 TEST(Memory, PeakIsTheWeightsAndLittleMore)
 {
     if (!has_device())
@@ -124,8 +126,8 @@ TEST(Plan, SaysWhatGenerateTakes)
     expect_prediction(synthetic.folder, 150, {});
 }
 
-/* One layer of a model of 30B, a prompt of eight chunks: of 4096 where all cases are asked for,
- * else of 128 and with fewer experts and words. */
+/* One layer of a model of 30B and a prompt of eight chunks: of 4096 tokens with XM_TEST_ALL=1,
+ * else of 128, with fewer experts and a smaller vocabulary. */
 TEST(Plan, SaysWhatALongPromptTakes)
 {
     const bool is_whole = test_all();
@@ -154,12 +156,13 @@ TEST(Plan, SaysWhatALongPromptTakes)
     EXPECT_NEAR(said, is, 0.10 * is);
 }
 
-/* layers x heads x (d + dv) x bytes, for each position kept, in whole pages of 32. */
+/* layers x heads x (d + dv) x bytes for each position that is kept, in whole pages of 32. */
 class PlannedCache : public testing::TestWithParam<const char *>
 {
 };
 
-/* Bytes of an element, scales included: one of 4 bytes for 64, one of 2 for 32. */
+/* Returns the bytes of an element with its share of the scales: i8 has a scale of 4 bytes for 64
+ * elements, u4 one of 2 bytes for 32. */
 double
 bytes_of(const std::string &cache)
 {
@@ -233,7 +236,7 @@ TEST(Plan, TakesNoMoreForTheCacheThanItMay)
     EXPECT_NE(o.err.find("the KV cache is full"), std::string::npos) << o.err;
 }
 
-/* On a chip that need not be here, and with advice that holds. */
+/* For a chip that is not present; the advice is checked. */
 TEST(Plan, SaysWhatToChange)
 {
     Words words = {"plan", tiny, "-c", "20000", "--device-as", "bmg", "--memory", "24"};
@@ -259,7 +262,7 @@ TEST(Plan, SaysWhatToChange)
     EXPECT_EQ(run({"plan", tiny, "--kv", "i5"}).code, 2);
 }
 
-/* "at most" is of the memory that it is compared with. */
+/* "at most" refers to the memory that the plan is compared with. */
 TEST(Plan, CountsExpertsOnTheHostApart)
 {
     Outcome o = run({"plan", tiny, "--device-as", "bmg", "--memory", "13", "--offload",
@@ -276,7 +279,7 @@ TEST(Plan, CountsExpertsOnTheHostApart)
     EXPECT_EQ(run(words).out.find(by_itself), std::string::npos);
 }
 
-/* A CPU device reads them where the file is mapped: they count, and what has no room is said. */
+/* A CPU device reads weights in the mapped file: they count, and what does not fit is reported. */
 TEST(Plan, WantsRoomForMappedWeights)
 {
     if (!has_device())
@@ -322,7 +325,7 @@ TEST(Plan, WarnsOfAContextThatTheModelWasNotTrainedFor)
     EXPECT_EQ(Json(run(words).out).number("/trained_context"), 2048.0);
 }
 
-/* A buffer that no device allocates: no figures, the sentence and the same code. */
+/* A buffer larger than any device allocates: no figures, an error text and the same exit code. */
 TEST(Plan, CannotEvenCountSomeContexts)
 {
     Outcome o =
@@ -332,8 +335,8 @@ TEST(Plan, CannotEvenCountSomeContexts)
     EXPECT_NE(o.err.find("does not fit: a value of"), std::string::npos) << o.err;
 }
 
-/* Attention that was not fused has a buffer that grows with the context, past what the device
- * allocates in one piece. */
+/* Unfused attention has a buffer that grows with the context, beyond what the device can allocate
+ * at once. */
 TEST(Plan, FindsTheLargestContextBelowTheLargestBuffer)
 {
     Outcome o =

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An OpenCL layer that counts what a program asks of the driver:
+ * An OpenCL layer that counts a program's calls of the driver:
  *
  *   OPENCL_LAYERS=libxm_opencl_count.so XM_OPENCL_COUNT=FILE program…
  *
- * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments that were set,
- * objects (kernels and sub-buffers) that were made, queues, bytes per kind of memory, calls that
- * failed, and one entry in "runs" for each stretch of commands that has a kernel in it and ends
- * with the host waiting. A decoded token is such a run, so waits and flushes a token can be read
- * off, and host_ns: how long the host took before its first kernel. Deliberately not done:
- * extension functions of more than one platform (the last one asked for is called), OpenCL
- * functions that xemoe does not call.
+ * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments set, objects
+ * (kernels and sub-buffers) created, queues, bytes per kind of memory, failed calls, and an entry
+ * in "runs" for each stretch of commands that contains a kernel and ends with the host waiting. A
+ * decoded token is such a run, so that its waits and flushes can be read from it, and host_ns:
+ * the time before the host's first kernel. Deliberately not done: extension functions of more
+ * than one platform (the last one that was asked for is called), and OpenCL functions that xemoe
+ * does not call.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -63,10 +63,10 @@ struct block {
 
 static struct {
     pthread_mutex_t lock;
-    struct counts all, run; /* run: since the last one ended */
+    struct counts all, run; /* run: since the last run ended */
     struct counts runs[MAX_RUNS];
     size_t n_runs;
-    uint64_t waited_at; /* when the host came back from its last wait, in ns */
+    uint64_t waited_at; /* when the last wait of the host returned, in ns */
     struct {
         char name[64];
         uint64_t n;
@@ -122,7 +122,7 @@ add(enum event e, uint64_t n)
     seen.run = (struct counts){{0}};
 }
 
-/* Notes the outcome of a call, and passes it on. */
+/* Counts the result of a call and returns it. */
 static cl_int
 note(const char *call, cl_int code)
 {
@@ -147,7 +147,7 @@ note_event(const char *call, cl_int code, enum event e)
     return note(call, code);
 }
 
-/* A copy that the host may wait for. */
+/* Counts a copy; a blocking one is also a wait. */
 static cl_int
 note_copy(const char *call, cl_int code, cl_bool blocking)
 {
@@ -162,7 +162,7 @@ count_bytes(enum memory kind, uint64_t bytes)
     seen.now[kind] += bytes;
     if (seen.now[kind] > seen.peak[kind])
         seen.peak[kind] = seen.now[kind];
-    if (kind == HOST_PTR) /* the caller's own memory */
+    if (kind == HOST_PTR) /* memory of the caller */
         return;
     add(BYTE, bytes);
     seen.total_now += bytes;
@@ -469,7 +469,8 @@ static cl_int CL_API_CALL
 build_program(cl_program p, cl_uint n, const cl_device_id *devices, const char *options,
               void(CL_CALLBACK *done)(cl_program, void *), void *ctx)
 {
-    size_t source = 0; /* a program from a binary has none: there is nothing to compile */
+    /* a program made from a binary has no source and is not compiled */
+    size_t source = 0;
     below->clGetProgramInfo(p, CL_PROGRAM_SOURCE, 0, NULL, &source);
     cl_int code = below->clBuildProgram(p, n, devices, options, done, ctx);
     return source > 1 ? note_event("clBuildProgram", code, BUILD)

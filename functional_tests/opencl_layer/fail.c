@@ -26,10 +26,10 @@ static struct {
     char call[64];
     unsigned long nth; /* 0: no call fails */
     cl_int code;
-    atomic_ulong seen; /* calls of that function */
+    atomic_ulong seen; /* calls of this function so far */
 } fault;
 
-/* Counts the call; whether it is the one that fails. */
+/* Counts the call; returns whether it is the one to fail. */
 static bool
 fails(const char *call)
 {
@@ -37,13 +37,13 @@ fails(const char *call)
            atomic_fetch_add(&fault.seen, 1) + 1 == fault.nth;
 }
 
-/* A function that returns its outcome. */
+/* Defines a layer function that returns a status. */
 #define CALL(name, parameters, arguments)                                                \
     static cl_int CL_API_CALL own_##name parameters                                      \
     {                                                                                    \
         return fails(#name) ? fault.code : below->name arguments;                        \
     }
-/* One that returns an object, and its outcome in its last parameter, `code`. */
+/* Defines a layer function that returns an object, and its status in its last parameter `code`. */
 #define CREATE(type, name, parameters, arguments)                                        \
     static type CL_API_CALL own_##name parameters                                        \
     {                                                                                    \
@@ -116,7 +116,7 @@ CALL(clFinish, (cl_command_queue q), (q))
 CALL(clFlush, (cl_command_queue q), (q))
 CALL(clWaitForEvents, (cl_uint n, const cl_event *list), (n, list))
 
-/* CALL:N[:CODE]; anything else is no fault. */
+/* Reads CALL:N[:CODE]; with any other text no call fails. */
 static void
 read_fault(void)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a layer tells the ICD loader of itself.
+ * What a layer tells the ICD loader about itself.
  */
 #ifndef XM_FUNCTIONAL_TESTS_OPENCL_LAYER_LAYER_INFO_H
 #define XM_FUNCTIONAL_TESTS_OPENCL_LAYER_LAYER_INFO_H
@@ -8,7 +8,7 @@
 #include <CL/cl_layer.h>
 #include <string.h>
 
-/* clGetLayerInfo of a layer whose name has `name_bytes` with its NUL. */
+/* Implements clGetLayerInfo for a layer whose name has `name_bytes`, with its NUL. */
 static inline cl_int
 layer_info(const char *name, size_t name_bytes, cl_layer_info what, size_t room,
            void *value, size_t *bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library that is no plugin.
+ * A library without a plugin's entry point.
  */
 int no_entry(void);
 

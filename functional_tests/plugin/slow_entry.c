@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin whose entry takes as long as a test lets it, and then refuses.
+ * A plugin whose entry point waits until the test lets it continue, and then refuses.
  */
 #define XM_EXT_PLUGIN
 #include <stdio.h>

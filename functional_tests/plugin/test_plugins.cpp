@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device plugins as libraries, through the public headers: good ones, bad ones, their lives.
+ * Device plugins in libraries, through the public headers: valid ones, invalid ones, lifetimes.
  */
 #include "functional_tests/api/api_test.h"
 #include "xemoe/xemoe.h"
@@ -37,7 +37,7 @@ devices(const Core &core)
     return names;
 }
 
-/* Sanitizers do, for a while. */
+/* Sanitizers keep freed libraries' memory for a while. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 const bool keeps_what_is_freed = true;
 #else
@@ -64,11 +64,12 @@ compile_small(ov_core_t *core, const char *device)
     return Compiled(c);
 }
 
-/* y = softmax(a b). */
+/* Runs y = softmax(a b) and returns y. */
 std::vector<float>
 run_small(ov_infer_request_t *request)
 {
-    static float a[6] = {1, -2, 3, 0.5f, 0, -1}; /* later runs read them as well */
+    /* static, because later runs read them, too */
+    static float a[6] = {1, -2, 3, 0.5f, 0, -1};
     static float b[12] = {-1.5f, -0.5f, 0.5f, 1.5f, 2.5f,  -1.5f,
                           -0.5f, 0.5f,  1.5f, 2.5f, -1.5f, -0.5f};
     EXPECT_EQ(ov_infer_request_set_tensor(request, "a", wrap(a, 2, 3).get()), OK);
@@ -119,7 +120,7 @@ class Plugins : public testing::Test
         testing::TempDir() + "xemoe_libraries_" + std::to_string(getpid());
 };
 
-/* ---- good ones --------------------------------------------------------------------- */
+/* ---- valid plugins -------------------------------------------------------------------- */
 
 TEST_F(Plugins, AreRegisteredByACall)
 {
@@ -171,7 +172,7 @@ TEST_F(Plugins, AreListedInAFile)
     ov_core_t *made = nullptr;
     ASSERT_EQ(ov_core_create_with_config(path.c_str(), &made), OK) << last_error();
     Core core(made);
-    EXPECT_FALSE(is_mapped(XM_EXAMPLE)); /* until it is asked for */
+    EXPECT_FALSE(is_mapped(XM_EXAMPLE)); /* loaded only when it is used */
     Compiled c = compile_small(core.get(), "EXAMPLE");
     EXPECT_TRUE(is_mapped(XM_EXAMPLE));
     Request r = make_request(c.get());
@@ -211,7 +212,7 @@ TEST_F(Plugins, AreSeveralDevices)
     EXPECT_EQ(run_on(other.get(), "ONE").size(), 8u);
 }
 
-/* ---- bad ones ---------------------------------------------------------------------- */
+/* ---- invalid plugins ------------------------------------------------------------------ */
 
 TEST_F(Plugins, ThatAreNoneAreRefusedWithTheReason)
 {
@@ -248,7 +249,8 @@ TEST_F(Plugins, ThatAreNoneAreRefusedWithTheReason)
         EXPECT_NE(last_error().find(c.why), std::string::npos) << last_error();
     }
     EXPECT_EQ(devices(core), before);
-    ASSERT_EQ(register_plugin(core, "BAD", XM_EXAMPLE), OK); /* the name is still free */
+    /* a failed registration leaves the name free */
+    ASSERT_EQ(register_plugin(core, "BAD", XM_EXAMPLE), OK);
 }
 
 TEST_F(Plugins, ThatAreCutOffDoNotEndTheProcess)
@@ -264,7 +266,7 @@ TEST_F(Plugins, ThatAreCutOffDoNotEndTheProcess)
         std::ofstream(path, std::ios::binary) << whole.substr(0, n);
         const ov_status_e s = register_plugin(core, "CUT" + std::to_string(n), path);
         cut_off += last_error().find("is cut off") != std::string::npos;
-        /* what lies behind the segments is of debuggers only */
+        /* bytes after the segments are only for debuggers */
         if (s != OK) {
             EXPECT_NE(last_error().find("cut.so"), std::string::npos) << last_error();
         }
@@ -272,7 +274,7 @@ TEST_F(Plugins, ThatAreCutOffDoNotEndTheProcess)
     EXPECT_GT(cut_off, 3u);
 }
 
-/* The control of slow_entry.c, which is open as long as it is. */
+/* Controls slow_entry.c: its entry waits while this object exists. */
 struct SlowEntry {
     SlowEntry()
     {
@@ -331,7 +333,7 @@ TEST_F(Plugins, ThatAreSlowAreWaitedForAlone)
 ov_core_t *spoken_of;
 int lines;
 
-/* In the log's callback programs may ask what they want, also of the core that speaks. */
+/* A program's log callback may call the API, even on the core that logs. */
 TEST_F(Plugins, ThatAreBrokenAreSpokenOfWhereTheCoreMayBeAsked)
 {
     SlowEntry slow;
@@ -404,7 +406,7 @@ TEST_F(Plugins, ListsAreXml)
     EXPECT_EQ(ov_core_create_with_config(nullptr, &core), INVALID_C_PARAM);
 }
 
-/* ---- lives ------------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------------ */
 
 TEST_F(Plugins, LiveAsLongAsWhatTheyMade)
 {
@@ -419,7 +421,7 @@ TEST_F(Plugins, LiveAsLongAsWhatTheyMade)
     ov_shutdown();
     EXPECT_EQ(run_small(r.get()).size(), 8u);
     r.reset();
-    EXPECT_TRUE(is_mapped(XM_EXAMPLE)); /* kept for the next user */
+    EXPECT_TRUE(is_mapped(XM_EXAMPLE)); /* stays loaded for the next user */
     ov_shutdown();
     EXPECT_FALSE(is_mapped(XM_EXAMPLE));
 }

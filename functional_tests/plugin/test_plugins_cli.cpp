@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program with a device plugin: it lists it, and runs on it whatever it runs on others.
+ * The program with a device plugin: it lists the device, and runs models on it as on other
+ * devices.
  */
 #include "functional_tests/common/program.h"
 
@@ -78,7 +79,8 @@ TEST_F(PluginInProgram, IsTimed)
     EXPECT_TRUE(has(o.out, "example_matmul")) << o.out;
 }
 
-/* What benchmark_app writes of a device it also reads: nothing that the device does not know. */
+/* The properties that benchmark_app dumps for a device can be loaded again: none is unknown to
+ * it. */
 TEST_F(PluginInProgram, HasPropertiesThatAreDumpedAndLoaded)
 {
     const std::string dumped = path + ".json";

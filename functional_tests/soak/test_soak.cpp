@@ -22,7 +22,7 @@ constexpr int64_t CONTEXT = 1000; /* tokens of a sequence */
 constexpr int64_t VOCABULARY = 300;
 bool is_long = false;
 
-/* ---- what the process holds -------------------------------------------------------- */
+/* ---- resources of the process ------------------------------------------------------- */
 
 struct Usage {
     long resident_kib, heap_kib, files, mappings;
@@ -44,8 +44,8 @@ usage()
     return u;
 }
 
-/* `kib`: what may be more in memory, where the allocator has its own ways; of the bytes that
- * are allocated, `heap_kib`. */
+/* Fails if usage has grown. Resident memory may grow by `kib`, because the allocator keeps freed
+ * memory; allocated bytes may grow by `heap_kib`. */
 void
 expect_no_growth(const char *what, const Usage &early, const Usage &late, long kib,
                  long heap_kib)
@@ -59,8 +59,7 @@ expect_no_growth(const char *what, const Usage &early, const Usage &late, long k
     EXPECT_LE(late.resident_kib, early.resident_kib + kib);
     EXPECT_LE(late.heap_kib, early.heap_kib + heap_kib);
     EXPECT_EQ(late.files, early.files);
-    EXPECT_LE(late.mappings,
-              early.mappings + 4); /* the allocator's, for its own reasons */
+    EXPECT_LE(late.mappings, early.mappings + 4); /* the allocator may map some */
 }
 
 /* ---- a small model ----------------------------------------------------------------- */
@@ -114,7 +113,7 @@ set_input(ov_infer_request_t *r, const char *name, ov_element_type_e type,
     int64_t dims[] = {1, static_cast<int64_t>(values.size())};
     ov_tensor_t *t = nullptr;
     void *data = nullptr;
-    /* beam_idx has one dimension, the others [batch, tokens] */
+    /* beam_idx has one dimension, the others are [batch, tokens] */
     bool flat = type == I32;
     ASSERT_EQ(ov_tensor_create(type, {flat ? 1 : 2, dims + (flat ? 1 : 0)}, &t), OK);
     Tensor owner(t);
@@ -123,7 +122,7 @@ set_input(ov_infer_request_t *r, const char *name, ov_element_type_e type,
     ASSERT_EQ(ov_infer_request_set_tensor(r, name, t), OK) << last_error();
 }
 
-/* One token behind `past` others; the likeliest next one. */
+/* Runs one token after `past` others and returns the likeliest next one. */
 int64_t
 step(ov_infer_request_t *r, int64_t past, int64_t id)
 {
@@ -161,7 +160,7 @@ TEST_F(Soak, GeneratingTakesNoMoreMemory)
         id = step(r.get(), i % CONTEXT, id);
         ASSERT_GE(id, 0);
         if (i % 97 == 0)
-            id = i % VOCABULARY; /* out of any loop that the model runs into */
+            id = i % VOCABULARY; /* leaves any repetition that the model is in */
     }
     expect_no_growth("generating", early, usage(), 1024, 16);
 }
@@ -171,8 +170,8 @@ TEST_F(Soak, LoadingTakesNoMoreMemory)
     const int loads = is_long ? 1000 : 30;
     Usage early = {};
     for (int i = 0; i < loads && !HasFailure(); i++) {
-        /* By then the allocator has found its size. 1.3 KiB a load were measured with PoCL:
-         * half of the loads may keep 2 KiB each. */
+        /* By then the allocator has reached its size. With PoCL 1.3 KiB a load were measured: the
+         * second half of the loads may keep 2 KiB each. */
         if (i == loads / 2)
             early = usage();
         Core core = make_core();

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device of its own: plain C on the processor. It sees xemoe/plugin.h and nothing else of xemoe.
+ * An example of a device plugin: plain C on the processor. It includes only xemoe/plugin.h of
+ * xemoe.
  *
- * MatMul, Add and SoftMax of f32 are its own; every other operation, and those of these that its
- * functions decline, the host runs for it. Nodes that depend on no input are run once, when the
- * model is compiled: weights that a file has packed are therefore unpacked here, where a device of
- * more ambition would keep them as they are. States are the request's.
+ * It computes MatMul, Add and SoftMax of f32 itself. The host runs all other operations, and
+ * those that its functions decline. Nodes that depend on no input are run once, when the model is
+ * compiled; so packed weights of a file are unpacked there, which a faster device would avoid.
+ * States belong to a request.
  */
 #define _POSIX_C_SOURCE 200809L
 #define XM_EXT_PLUGIN
@@ -20,12 +21,13 @@
 
 enum { NO_STATE = -1 };
 
-static const xm_ext_host *_Atomic host; /* said anew for each device that this is */
-static atomic_int measures_first;       /* whether models measure, unless they are told */
+static const xm_ext_host *_Atomic host; /* set again for each device of the plugin */
+/* whether new models measure unless told otherwise */
+static atomic_int measures_first;
 
 /* ---- memory ------------------------------------------------------------------------ */
 
-/* Blocks that are freed together: those of a compiled model, or of a run. */
+/* Blocks that are freed together: of a compiled model, or of a run. */
 struct memory {
     struct block *last;
 };
@@ -56,10 +58,10 @@ release(struct memory *m)
     }
 }
 
-/* ---- what is compiled -------------------------------------------------------------- */
+/* ---- compiled models --------------------------------------------------------------- */
 
 struct step;
-/* Fills out[0]; UNSUPPORTED: it declines, and the host does it. */
+/* Computes out[0]. XM_EXT_UNSUPPORTED: declines, and the host runs the node. */
 typedef int32_t (*kernel_fn)(const struct step *s, const xm_ext_tensor *in,
                              xm_ext_tensor *out, struct memory *memory);
 
@@ -69,30 +71,30 @@ struct step {
     kernel_fn kernel; /* NULL: the host runs it                             */
     int transpose_a, transpose_b;
     long axis;            /* of SoftMax                                         */
-    int is_fixed;         /* it depends on no input: `values` has what it gives */
-    int reads, writes;    /* which state; NO_STATE                              */
-    uint32_t first_value; /* of its results, among all values                   */
+    int is_fixed;         /* depends on no input: `values` has its results */
+    int reads, writes;    /* the state's number; NO_STATE: none */
+    uint32_t first_value; /* the index of its first result among all values */
 };
 
 struct compiled {
     const xm_ext_model *model;
     struct step *steps;
-    xm_ext_tensor *values; /* those that are fixed; others are zero */
+    xm_ext_tensor *values; /* the results of fixed steps; others are zero */
     uint32_t n_steps, n_values, n_states, n_inputs;
     atomic_int measures;
     struct memory memory;
 };
 
 struct state {
-    xm_ext_tensor value; /* data NULL: empty; else malloc's */
+    xm_ext_tensor value; /* data NULL: empty; else allocated by malloc */
 };
 
 struct request {
     struct compiled *owner;
     xm_ext_tensor *inputs, *values;
     struct state *states;
-    uint64_t *ns, *runs;  /* by step */
-    struct memory memory; /* of the last run */
+    uint64_t *ns, *runs;  /* for each step */
+    struct memory memory; /* memory of the last run */
     atomic_int cancelled;
 };
 
@@ -117,7 +119,7 @@ attribute(const struct compiled *c, uint32_t node, const char *wanted)
 
 /* ---- kernels ----------------------------------------------------------------------- */
 
-/* Element i; numbers of a file may lie anywhere. */
+/* Returns element i. Values of a file may be unaligned. */
 static float
 get(const xm_ext_tensor *t, uint64_t i)
 {
@@ -135,7 +137,8 @@ count(const xm_ext_tensor *t)
     return n;
 }
 
-/* A result of f32 with the dimensions of `like`. */
+/* Makes out an f32 result with the dimensions of `like`; returns its elements, NULL without
+ * memory. */
 static float *
 make(xm_ext_tensor *out, const xm_ext_tensor *like, struct memory *memory)
 {
@@ -144,7 +147,7 @@ make(xm_ext_tensor *out, const xm_ext_tensor *like, struct memory *memory)
     return out->data;
 }
 
-/* y[.., M, N] = a[.., M, K] b[K, N], or b[N, K] when it is transposed. */
+/* y[.., M, N] = a[.., M, K] b[K, N], or b[N, K] if b is transposed. */
 static int32_t
 matmul(const struct step *s, const xm_ext_tensor *in, xm_ext_tensor *out,
        struct memory *memory)
@@ -174,7 +177,7 @@ matmul(const struct step *s, const xm_ext_tensor *in, xm_ext_tensor *out,
     return XM_EXT_OK;
 }
 
-/* Of equal shapes. */
+/* Adds tensors of equal shapes. */
 static int32_t
 add(const struct step *s, const xm_ext_tensor *in, xm_ext_tensor *out,
     struct memory *memory)
@@ -190,7 +193,7 @@ add(const struct step *s, const xm_ext_tensor *in, xm_ext_tensor *out,
     return XM_EXT_OK;
 }
 
-/* Of rows. */
+/* Softmax over the last dimension. */
 static int32_t
 softmax(const struct step *s, const xm_ext_tensor *in, xm_ext_tensor *out,
         struct memory *memory)
@@ -237,7 +240,7 @@ are_f32(const xm_ext_tensor *in, uint32_t n)
     return 1;
 }
 
-/* Node i on the values so far; its results are in `memory`. */
+/* Runs node i on the values so far; its results are allocated in `memory`. */
 static int32_t
 run_step(const struct compiled *c, uint32_t i, xm_ext_tensor *values,
          struct memory *memory, xm_ext_error *err)
@@ -271,7 +274,7 @@ is_op(const struct step *s, const char *op)
     return strcmp(s->node.op, op) == 0;
 }
 
-/* Whether it gives the same in every run. */
+/* Returns whether the step gives the same results in every run. */
 static int
 is_fixed(const struct compiled *c, const struct step *s)
 {
@@ -288,7 +291,7 @@ is_fixed(const struct compiled *c, const struct step *s)
     return 1;
 }
 
-/* The number of a variable: that of the first step that has it. */
+/* Returns the number of a variable's state, the one of the first step that uses it. */
 static int
 find_state(struct compiled *c, uint32_t node)
 {
@@ -325,7 +328,8 @@ compile_step(struct compiled *c, uint32_t i, xm_ext_error *err)
         return XM_EXT_OK;
     if (is_op(s, "Const"))
         return host->model_constant(c->model, i, &c->values[s->first_value]);
-    if (is_op(s, "weight")) /* blocks that only the host knows: it reads them itself */
+    /* its format is known only to the host, which reads it itself */
+    if (is_op(s, "weight"))
         return XM_EXT_OK;
     return run_step(c, i, c->values, &c->memory, err);
 }
@@ -373,12 +377,12 @@ compiled_property(void *compiled, const char *key, const xm_ext_sink *out,
     const char *value = ((struct compiled *)compiled)->measures ? "YES" : "NO";
     (void)err;
     if (strcmp(key, "PERF_COUNT") != 0)
-        return XM_EXT_NOT_FOUND; /* the host answers for some */
+        return XM_EXT_NOT_FOUND; /* the host answers some of these keys */
     out->add(out->ctx, value, strlen(value));
     return XM_EXT_OK;
 }
 
-/* `measures` is a model's, or what the models to come begin with. */
+/* `measures` is that of a model, or the default for new models. */
 static int32_t
 set_option(atomic_int *measures, const char *key, const char *value, xm_ext_error *err)
 {
@@ -477,7 +481,7 @@ now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* A state that has been written stands in for what ReadValue would give. */
+/* Runs step i; for ReadValue a state that was written replaces the node's own result. */
 static int32_t
 run_one(struct request *r, uint32_t i, xm_ext_error *err)
 {
@@ -488,7 +492,7 @@ run_one(struct request *r, uint32_t i, xm_ext_error *err)
     return XM_EXT_OK;
 }
 
-/* Copies first, so that all states change or none. */
+/* Copies all states first, so that either all states change or none. */
 static int32_t
 keep_states(struct request *r, xm_ext_error *err)
 {
@@ -673,7 +677,7 @@ xm_ext_entry(uint32_t version, const xm_ext_host *the_host, const xm_ext_ops **t
              void **plugin, xm_ext_error *err)
 {
     *table = &ops;
-    *plugin = NULL; /* the library is one device, and has nothing to remember */
+    *plugin = NULL; /* one device without data of its own */
     if (version != XM_EXT_VERSION)
         return fail(err, XM_EXT_UNSUPPORTED,
                     "made for another version of xemoe/plugin.h");
