@@ -181,7 +181,7 @@ static const std::vector<Kin> long_ones = {{"gemma4-moe-tiny", "int4_asym_g32", 
                                            {"gemma4-e-tiny", "int4_asym_g64", "long"},
                                            {"gpt-oss-tiny", "int4_sym_g64", "long"}};
 
-/* Families whose prompt is longer than the window; one model has a second prompt. */
+/* Two models with a prompt longer than the window, and one model with another prompt, too. */
 static std::vector<Kin>
 kin()
 {

@@ -68,7 +68,7 @@ TEST(Args, KeepDefaultsWhenNothingIsSaid)
     EXPECT_EQ(p.args.device, nullptr);
 }
 
-/* -ngl is not read as -n with value "gl", unless a command has no other meaning for it. */
+/* -ngl is not read as -n with the value "gl"; a command may have an option -ngl of its own. */
 TEST(Args, OfOtherProgramsAreToldWhatIsHere)
 {
     Parsed p = parse(without_file, {"-ngl", "99"});

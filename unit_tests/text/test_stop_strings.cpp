@@ -112,8 +112,8 @@ check_every_split(const strings &stops, const std::string &text)
     check(bytes);
 }
 
-/* Spaces before the stop string are dropped if they belong to its first token and nothing else
- * does. */
+/* The token in which a stop string begins loses the spaces before it, if it has nothing else
+ * there. */
 TEST(StopStrings, DropsBlanksOfItsToken)
 {
     const struct {
