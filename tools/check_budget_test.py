@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tools/check_budget: what is compared with what, and what fails. Nothing is compiled. Run
-by tools/check_budget --self-test."""
+"""Tests of tools/check_budget: which figures are compared, and which differences fail. Nothing is
+compiled. Run by tools/check_budget --self-test."""
 import importlib.machinery
 import importlib.util
 import io
@@ -20,7 +20,7 @@ Build, Figures = budget.Build, budget.Figures
 
 DECODE = Build("linear_gemv_dpas", "-DWEI=u4 -DGROUP=128", "lnl")
 PROMPT = Build("linear_gemm_dpas", "-DWEI=u4 -DGROUP=128", "lnl")
-HERE_NOW, ELSEWHERE = True, False  # the compiler is the table's, or another
+HERE_NOW, ELSEWHERE = True, False  # whether the compiler is the one that the table was made with
 
 
 class Compare(unittest.TestCase):
@@ -110,7 +110,8 @@ class Figuring(unittest.TestCase):
     MADE = {"loop": LOOP, "registers": 128, "products": 8, "spill": 0, "scratch": 0}
 
     def test_decoding_counts_bytes_of_weights(self):
-        # 32 rows of half a byte meet an activation of two: 2048 of 2304 bytes are weights.
+        # 32 rows with half a byte a weight, and an activation of two bytes: 2048 of 2304 bytes are
+        # weights.
         self.assertAlmostEqual(budget.figures(DECODE, self.MADE).cost, 200 / 2048)
         rows_of_four = DECODE._replace(kernel="linear_gemv_sg")
         self.assertAlmostEqual(budget.figures(rows_of_four, self.MADE).cost, 200 / 1152)
@@ -150,7 +151,8 @@ class Shares(unittest.TestCase):
                  PROMPT._replace(kernel="linear_gemm_sg", chip="mtl"): Figures(0.5, 128, 0, "")}
         with mock.patch.object(budget, "read_table", lambda: ("", table)):
             text = budget.shares()
-        # 64 EUs at 2.05 GHz issue 131.2 cycles a ns: 1312 GB/s at 0.1, of 136.5 there are.
+        # 64 EUs at 2.05 GHz issue 131.2 cycles a ns: 1312 GB/s at 0.1 cycles a byte; the memory has
+        # 136.5.
         self.assertIn("| u4 g128 | - | - | - | - | - | 961 | - | - | - |\n", text)
         self.assertIn("| u4 g128 | - | - | - | - | - | 59 | - | - | - |\n", text)
 
@@ -219,7 +221,7 @@ class Offline(unittest.TestCase):
         self.assertIn("#ifdef cl_b\n#warning defined cl_b\n", budget.offline.probe(["cl_b"]))
 
     def test_knows_names_that_conditions_compare(self):
-        self.assertIn("__OPENCL_C_VERSION__", budget.offline.own_names())  # on a second line
+        self.assertIn("__OPENCL_C_VERSION__", budget.offline.own_names())  # on a continued line
         source = "#if defined(A) && \\\n    __OPENCL_C_VERSION__ >= 200\nnew\n#else\nold\n#endif\n"
         log = "warning: defined __OPENCL_C_VERSION__=120\nwarning: defined __OPENCL_C_VERSION__\n"
         for version, kept in ("120", "old"), ("300", "new"):
@@ -238,7 +240,7 @@ class Offline(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             build(self.SOURCE)
             build(self.SOURCE)
-            build(self.SOURCE.replace("int a", "int z"))  # another branch
+            build(self.SOURCE.replace("int a", "int z"))  # in a branch that is not compiled
             build(self.SOURCE.replace("int c", "int z"))
             build(self.SOURCE.replace("// why", "// because"))
             build(self.SOURCE.replace("int b", "int z"))
@@ -250,7 +252,7 @@ class Offline(unittest.TestCase):
 
 class Program(unittest.TestCase):
     def check(self, **flags):
-        """Exit code and output, where the compiler makes of every build what MADE says."""
+        """Returns exit code and output of a check in which every build gives the figures MADE."""
         made = dict(Figuring.MADE, **flags.pop("made", {}))
         out = io.StringIO()
         with tempfile.TemporaryDirectory() as folder, redirect_stdout(out), \

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The steps of docs/add_a_*.md on a copy of the tree: what a page says to add is added, and the files
-that read it are checked by the compiler (which makes nothing: -fsyntax-only). A row that a page shows
-as an example of those that exist must stand in its table as the page has it. The files that a page
-lists (the table behind its mark `files`) are those that the steps touch.
+"""Tests the steps of docs/add_a_*.md on a copy of the tree: adds the code that a page says to add,
+and lets the compiler check the files that include it (with -fsyntax-only, which writes no output).
+A row that a page shows as an example of existing rows must be in the table exactly as on the page.
+The files that a page lists (in the table after its mark `files`) must be those that the steps
+touch.
 
-Where the tree has an assertion against a step that is left out, the compiler must refuse the rest."""
+If the tree has an assertion against leaving out a step, the compiler must refuse the others."""
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ FLAGS = ["-std=c11", "-fsyntax-only", "-Wall", "-Wextra", "-Wno-missing-field-in
 
 
 def rows_of(page, name):
-    """The rows of a page, indented by four, of a table's macro."""
+    """Returns the rows of a table's macro that a page shows, which are indented by four."""
     text = (DOCS / page).read_text(encoding="utf-8")
     found = re.findall(rf"^    {name}\((?:.*\n)(?:^     .*\n)*", text, re.M)
     return [" ".join(row.split()) for row in found]
@@ -45,7 +46,7 @@ class Steps(unittest.TestCase):
         self.folder.cleanup()
 
     def file(self, path):
-        """A file of the copy; those that no step changes stay in the tree."""
+        """Returns a file of the copy, which is copied from the tree at its first use."""
         to = self.copy / path
         if not to.exists():
             to.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +54,7 @@ class Steps(unittest.TestCase):
         return to
 
     def edit(self, path, before, added):
-        """Adds a text before another one, which must be there once."""
+        """Inserts a text before another one, which must occur once in the file."""
         to = self.file(path)
         self.touched.add(path)
         text = to.read_text(encoding="utf-8")
@@ -61,7 +62,7 @@ class Steps(unittest.TestCase):
         to.write_text(text.replace(before, added + before), encoding="utf-8")
 
     def add_row(self, path, name, row):
-        """Behind the table's last row."""
+        """Adds a row after the table's last row."""
         to = self.file(path)
         self.touched.add(path)
         lines = to.read_text(encoding="utf-8").split("\n")
@@ -79,12 +80,12 @@ class Steps(unittest.TestCase):
         to.write_text(text, encoding="utf-8")
 
     def append_of(self, page, name, path):
-        """The block of code of a page at the end of a file."""
+        """Appends a page's block of code to a file."""
         text = self.file(path).read_text(encoding="utf-8")
         self.create(path, text + self.block(page, name))
 
     def create_of(self, page, name, path):
-        """The block of code of a page as a file."""
+        """Writes a page's block of code to a file."""
         self.create(path, self.block(page, name))
 
     def block(self, page, name):
@@ -108,7 +109,7 @@ class Steps(unittest.TestCase):
         self.assertIn(words, self.compiles(*sources))
 
     def expect_lists(self, page, most):
-        """The page lists the files that were touched, which are at most so many."""
+        """The page's table of files lists those that were touched, and no more than `most`."""
         text = (DOCS / page).read_text(encoding="utf-8")
         table = re.search(r"<!-- files -->\n((?:\|.*\n)+)", text)
         self.assertTrue(table, f"{page} has no table of files")
@@ -117,7 +118,7 @@ class Steps(unittest.TestCase):
         self.assertLessEqual(len(listed), most, page)
 
     def expect_stands(self, page, name, path, first=None):
-        """Rows that a page shows, or the first of them, are those of the tree."""
+        """The rows that a page shows, or the first of them, are in the tree's table."""
         rows = rows_of(page, name)[:first]
         table = "".join((ROOT / path).read_text(encoding="utf-8").split())
         self.assertTrue(rows, f"{page} shows no row of {name}")
@@ -217,7 +218,8 @@ class Steps(unittest.TestCase):
         self.expect_lists(page, 1)
 
     def test_sampling_parameter(self):
-        """A made-up one, which the page adds: leaves out what is further below the largest logit."""
+        """Follows the page with a made-up sampling parameter, which leaves out tokens whose logits
+        are too far below the largest."""
         page = "add_a_sampling_parameter.md"
         self.expect_stands(page, "SAMPLING", "plugin/text/sampling.def", first=1)
         self.add_row("plugin/text/sampling.def", "SAMPLING", rows_of(page, "SAMPLING")[1])
@@ -232,7 +234,7 @@ class Steps(unittest.TestCase):
         self.expect_lists(page, 3)
 
     def rule_of(self, page):
-        """The block of C of a page that is no file."""
+        """Returns the page's block of C that is not a file."""
         text = (DOCS / page).read_text(encoding="utf-8")
         return re.search(r"<!-- rule -->\n```c\n(.*?)^```", text, re.S | re.M)[1]
 
@@ -248,7 +250,7 @@ class Steps(unittest.TestCase):
         self.expect_stands("add_a_device.md", "DEVICE", "runtime/devices.def")
 
     def test_instruction_set(self):
-        """A made-up one, with a row that wants it of an existing kernel."""
+        """Follows the page with a made-up define, which a row of an existing kernel sets."""
         page = "add_a_kernel_variant.md"
         self.add_row("runtime/capabilities.def", "CAP", rows_of(page, "CAP")[0].strip())
         self.edit("runtime/util/compiler.h", "/* Whether the processor has AVX512-BF16,",

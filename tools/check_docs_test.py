@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tools/check_docs: each kind of a wrong name is found in a small tree, and a right page is
-clean. Run by tools/check_docs --self-test."""
+"""Tests of tools/check_docs: each kind of wrong name is found in a small tree, and a correct page
+has none. Run by tools/check_docs --self-test."""
 import importlib.machinery
 import importlib.util
 import tempfile

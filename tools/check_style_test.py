@@ -20,7 +20,7 @@ SPDX = "/* SPDX-License-Identifier: Apache-2.0 */\n"
 
 class CheckStyle(unittest.TestCase):
     def found(self, name, text, listed=True, layout="DisableFormat: true\n", formats=""):
-        """Sentences about a tree that holds this file and the list that names it."""
+        """Returns the checker's messages about a tree of this file and the list that names it."""
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             subprocess.run(["git", "init", "-q"], cwd=root, check=True)
@@ -74,7 +74,7 @@ class CheckStyle(unittest.TestCase):
                     SPDX + "void\nxm_f(void)\n{\n" + body + "}\n")
 
     def test_counts_lines_of_member_functions_of_tests(self):
-        """Blocks of the member function, and of functions beside it, are no functions."""
+        """Blocks inside member functions, and code beside them, do not count as functions."""
         text = SPDX + ("class A : public B\n{\n  protected:\n    A()\n        : x(1)\n    {\n    }\n"
                        "    std::vector<int> check(int a,\n                           int b)\n    {\n"
                        "        for_each(a)\n        {\n            y();\n        }\n%s    }\n};\n"

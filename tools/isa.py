@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what Intel's compiler leaves of a kernel (IGC_DumpToCustomDir): instructions, blocks and
-loops, and what issuing them takes one EU.
+"""Reads the dump that Intel's compiler writes of a kernel (IGC_DumpToCustomDir): instructions,
+blocks and loops, and the cycles in which one EU issues them.
 
-Cycles are issue slots. `one`: as if the EU issued one instruction at a time; `pipes`: the fullest
-pipe, as if those of floats, integers and matrices worked side by side (xe_lp has one for both, so
-`one` is nearer there). Waiting for memory is not counted. Bytes are lanes x size, also where all
-lanes read the same.
+Cycles are issue slots. `one`: if the EU issued one instruction at a time; `pipes`: of the busiest
+pipe, if those of floats, integers and matrices worked in parallel (xe_lp has one pipe for floats
+and integers, so `one` is closer there). Waiting for memory is not counted. Bytes are lanes x size,
+even if all lanes read the same ones.
 """
 import re
 from collections import Counter
 from pathlib import Path
 
-# Platforms whose registers have 64 bytes.
+# Platforms with registers of 64 bytes.
 WIDE = ("XE2", "XE3", "XE3P", "XE3P_CRI", "PVC", "PVCXT", "PVCXT_A0", "CRI", "NVLP", "XE3P_NVLP")
 SIZES = {"q": 8, "uq": 8, "df": 8, "d": 4, "ud": 4, "f": 4, "w": 2, "uw": 2, "hf": 2, "bf": 2,
          "b": 1, "ub": 1}
@@ -33,11 +33,11 @@ ALL_KINDS = ("send", "dpas", "dp4a", "mad/mul/add", "int add/mul", "mov/cvt", "l
              "math", "flow", "sync")
 
 LINE = re.compile(r"^(\([^)]*\))?\s*([a-z][\w.]*(?:\(\S*\))?)\s*\((\d+)\|M\d+\)\s*(.*)$")
-PLAIN = re.compile(r"^(?:\([^)]*\))?\s*([a-z][\w.]*)\s*(.*)$")  # sync, nop
+PLAIN = re.compile(r"^(?:\([^)]*\))?\s*([a-z][\w.]*)\s*(.*)$")  # without lanes: sync, nop
 BLOCK = re.compile(r"^// (B\d+):.*?Preds:\{([^}]*)\},\s*Succs:\{([^}]*)\}")
 TYPE = re.compile(r":(u?[qdwb]|df|hf|bf|f)\b")
 MESSAGE = re.compile(r"\.d(\d+)(?:[uc]\d+)?(?:x(\d+))?(t)?\b")
-NAMED = re.compile(r"(?:load|store)\S*\.(?:ugm|slm|tgm|urb)\S*")  # xe3: behind a plain send
+NAMED = re.compile(r"(?:load|store)\S*\.(?:ugm|slm|tgm|urb)\S*")  # xe3: name after a plain send
 SHAPE = re.compile(r"\.(\d+)x(\d+)x?(\d+)?"), re.compile(r"\b(\d+)x(\d+)x(\d+)\b")
 OLD_BLOCKS = (("oword block read x", 16), ("hword block read x", 32))
 
@@ -52,13 +52,13 @@ def block2d_bytes(message, note):
 
 
 def register_bytes(text, wide):
-    """Of the registers that a message writes."""
+    """Returns the number of bytes of the registers that a message writes."""
     found = re.search(r"\brd:(\d+)", text) or re.search(r"\br\d+:(\d+)", text)
     return int(found.group(1)) * (64 if wide else 32) if found else 0
 
 
 def old_message_bytes(note, lanes):
-    """Of chips before xe_hpg, by what the compiler notes of the message."""
+    """Returns the bytes of a message on chips before xe_hpg, from the compiler's note about it."""
     for words, size in OLD_BLOCKS:
         m = re.search(words + r"(\d+)", note)
         if m:
@@ -73,8 +73,8 @@ def old_message_bytes(note, lanes):
 
 
 class Instruction:
-    """op, name (op without its type of message), lanes, kind, pipe, cycles; the bytes that it loads
-    and stores, and whether these are in local or in scratch memory."""
+    """One instruction: op, name (op without its type of message), lanes, kind, pipe, cycles; the
+    bytes that it loads and stores, and whether they are in local or in scratch memory."""
 
     def __init__(self, text, wide):
         m = LINE.match(text)
@@ -122,7 +122,7 @@ class Instruction:
             self.loaded = n
 
     def cost(self, wide, note):
-        """The pipe that works, and for how many cycles."""
+        """Returns the pipe that executes the instruction, and for how many cycles."""
         native = 64 if wide else 32
         if self.kind == "sync":
             return "none", 0
@@ -133,7 +133,7 @@ class Instruction:
         if self.kind == "math":
             return "int", max(1, self.lanes * 4 // (native // 4))
         size = max([SIZES[t] for t in self.types] or [4])
-        # A conversion is done by the pipe of the floating type; newer compilers say the pipe.
+        # A conversion runs on the pipe of its floating type; newer compilers name the pipe.
         is_float = any(t in FLOATS for t in self.types)
         said = re.search(r"ALU pipe: (int|float|long)", note)
         if said:
@@ -142,7 +142,8 @@ class Instruction:
 
 
 def natural_loops(successors):
-    """The loops, header -> blocks, of the graph block -> its successors, which the entry begins."""
+    """Returns the loops of a control flow graph, as header -> blocks. `successors` maps a block
+    to its successors; the entry is the first block."""
     names = list(successors)
     before = {b: [p for p in names if b in successors[p]] for b in names}
     dominators = {b: set(names) for b in names}
@@ -169,7 +170,7 @@ def natural_loops(successors):
 
 
 class Kernel:
-    """One file of the dump."""
+    """A file of the dump."""
 
     def __init__(self, path):
         text = path.read_text(errors="replace")
@@ -189,7 +190,7 @@ class Kernel:
         self.read_blocks(text)
         self.loops = natural_loops(self.successors)
         self.split = self.drop_split_gathers()
-        # Spills and private arrays.
+        # Scratch memory: spills and private arrays.
         self.scratch = sum(i.scratch for b in self.blocks.values() for i in b)
 
     def read_blocks(self, text):
@@ -205,8 +206,8 @@ class Kernel:
                 self.blocks[now].append(Instruction(line, self.wide))
 
     def drop_split_gathers(self):
-        """xe_lp sends a gather by 64-bit addresses once for each upper half: a loop that runs
-        once. Returns how many there were."""
+        """Removes the loops in which xe_lp sends a gather by 64-bit addresses once for each upper
+        half of an address: they run once. Returns their number."""
         split = [h for h, body in self.loops.items()
                  if sum(len(self.blocks[b]) for b in body) <= 25 and
                  any(i.name == "fbl" for b in body for i in self.blocks[b])]
@@ -215,12 +216,13 @@ class Kernel:
         return len(split)
 
     def products(self):
-        """Instructions of the whole kernel that multiply for many: dpas and dp4a."""
+        """Returns the number of multiplying instructions of the whole kernel: dpas, or else
+        dp4a."""
         kinds = Counter(i.kind for b in self.blocks.values() for i in b)
         return kinds["dpas"] or kinds["dp4a"]
 
     def figures(self, blocks):
-        """Of the instructions in these blocks."""
+        """Returns the figures of the instructions in these blocks."""
         inside = [i for b in self.blocks if b in blocks for i in self.blocks[b]]
         pipes, kinds = Counter(), Counter()
         for i in inside:
@@ -239,9 +241,9 @@ class Kernel:
                 "branches": len(blocks) > 2}
 
     def hot_loops(self):
-        """Header, blocks and figures, the hottest first: the loop with the most products (dpas,
-        else dp4a), else the innermost that loads most. A loop that has products of its own and
-        another one inside has more of them than that: the inner one counts once in it."""
+        """Returns (header, blocks, figures) of loops, the hottest first: the loop with the most
+        products (dpas, else dp4a), else the innermost that loads most. A loop with products of its
+        own around another loop counts the inner loop's products once."""
         found = [(h, body, self.figures(body)) for h, body in self.loops.items()]
         kind = next((k for k in ("dpas", "dp4a") if any(k in f["kinds"] for _, _, f in found)), "")
         if not kind:
@@ -254,13 +256,14 @@ class Kernel:
         return any(o != header and o in body and self.loops[o] < body for o in self.loops)
 
     def around(self, header):
-        """The loops around one, the inner first."""
+        """Returns the loops around a loop, the innermost first."""
         return sorted(((h, b) for h, b in self.loops.items() if header in b and h != header),
                       key=lambda m: len(m[1]))
 
 
 def kernels_in(folder):
-    """What the compiler made last of each kernel: where a first try spills, it tries again."""
+    """Returns the compiler's last version of each kernel: if the first attempt spills, it tries
+    again."""
     last = {}
     for path in sorted(Path(folder).rglob("*.asm"), key=lambda f: f.stat().st_mtime_ns):
         k = Kernel(path)

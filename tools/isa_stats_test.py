@@ -12,7 +12,7 @@ import isa
 
 PROGRAM = Path(__file__).resolve().parent / "isa_stats"
 
-# Two loops, one in the other: lines of what the compiler made of linear_gemm_dpas for XE2.
+# Two nested loops: lines that the compiler made of linear_gemm_dpas for XE2.
 DUMP = """\
 //.kernel linear_gemm_dpas
 //.platform XE2
@@ -62,9 +62,9 @@ class IsaStatsTest(unittest.TestCase):
 
     def test_counts_the_hottest_loop(self):
         header, _, loop = self.kernel().hot_loops()[0]
-        self.assertEqual(header, "B002")  # B001 has no more dpas
+        self.assertEqual(header, "B002")  # B001 around it has no more dpas
         self.assertEqual((loop["loads"], loop["bytes"], loop["local"]), (2, 256 + 32, 0))
-        # 2 + 16 of dpas, 2 sends, 2 of 128 bytes in registers of 64, 1 and the jump's.
+        # 2 + 16 cycles of dpas, 2 sends, 2 for 128 bytes in registers of 64, 1, and 1 for the jump.
         self.assertEqual(loop["pipes"], {"dpas": 18, "send": 2, "int": 4})
         self.assertEqual((loop["one"], loop["side_by_side"]), (24, 18))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the tools share that compile kernels offline for Intel's GPUs: the chips, the sources, the
-list of builds, samples of it, and a cache of results."""
+"""Parts shared by the tools that compile kernels offline for Intel's GPUs: the chips, the sources,
+the list of builds, samples of it, and a cache of results."""
 import functools
 import hashlib
 import json
@@ -17,14 +17,14 @@ ROOT = TOOLS.parent
 KERNELS = ROOT / "kernels/cl"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "xemoe"
 
-# A row of intel_chips.txt; engines: lanes of its matrix engines, 0 without; eus, mhz and gb_s of its
-# card, None where they are not known.
+# A row of intel_chips.txt. engines: lanes of its matrix engines, 0 without any; eus, mhz and gb_s
+# of its card, None if unknown.
 Chip = namedtuple("Chip", "name ocloc engines eus mhz gb_s")
 CARD = re.compile(r'^CARD\("(\w+)", *"\w+", *"[^"]*", *(\d+), *(\d+), *([\d.]+),', re.M)
 
 
 def chips():
-    """Name -> chip, of those that the current driver knows."""
+    """Returns name -> chip for the chips that the current driver knows."""
     found = {}
     cards = {name: [float(f) or None for f in figures]
              for name, *figures in CARD.findall((ROOT / "runtime/cards.def").read_text())}
@@ -38,7 +38,7 @@ def chips():
 
 
 def with_includes(path, seen):
-    """The text of a kernel as runtime/kernel_source.c makes it: each include once."""
+    """Returns the text of a kernel as runtime/kernel_source.c makes it, with each include once."""
     def put(m):
         new = sorted(p for p in (KERNELS / "include").glob(m.group(1)) if p.name not in seen)
         seen.update(p.name for p in new)
@@ -47,13 +47,14 @@ def with_includes(path, seen):
 
 
 def with_words(defines, words):
-    """Options, once for each of the words that a name in them stands for."""
+    """Returns the options, once for each word that a name in them stands for."""
     name = re.search(r"%(\w+)", defines)
     return [defines.replace(name.group(), w) for w in words[name.group(1)]] if name else [defines]
 
 
 def listed_builds():
-    """What sg_builds.txt lists: a kernel's name, the only devices or none, build options."""
+    """Returns the rows of sg_builds.txt: a kernel's name, the only devices or none, build
+    options."""
     words = {}
     for line in (KERNELS / "sg_builds.txt").read_text().splitlines():
         names, colon, rest = line.partition(":")
@@ -69,14 +70,14 @@ def listed_builds():
 
 
 def seed():
-    """XM_TEST_SEED, else a number made of the commit."""
+    """Returns XM_TEST_SEED, or a number derived from the commit."""
     commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True,
                             text=True, cwd=ROOT).stdout
     return int(os.environ.get("XM_TEST_SEED") or str(int(commit or "1", 16)))
 
 
 def cached(folder, parts, make):
-    """make(), or what it returned when it was last called for these parts. Errors are not kept."""
+    """Returns make(), or its earlier result for the same parts. Errors are not stored."""
     path = CACHE / folder / hashlib.sha256("\0".join(parts).encode()).hexdigest()
     try:
         return json.loads(path.read_text())
@@ -91,23 +92,24 @@ def cached(folder, parts, make):
     return made
 
 
-# What compilers define themselves: extensions, versions, instruction sets. All have __has_builtin.
+# Macros that compilers define: extensions, versions, instruction sets. All have __has_builtin.
 OWN_NAME = re.compile(r"\b(?:cl_|__(?!has_|builtin_))\w+")
 CONDITION = re.compile(r"^[ \t]*#[ \t]*(?:el)?if(?:.*\\\n)*.*", re.M)
-# Those that conditions compare, and the values that they may have.
+# Macros that conditions compare with a value, and the values they may have.
 VALUES = {"__OPENCL_C_VERSION__": (100, 110, 120, 200, 300)}
 
 
 @functools.lru_cache(maxsize=None)
 def own_names():
-    """The names of compilers' own that conditions in kernels ask for, in order."""
+    """Returns the compilers' macros that conditions in kernels use, in order."""
     texts = (p.read_text() for p in [*KERNELS.glob("*.cl"), *KERNELS.glob("include/*")])
     return sorted({name for text in texts for line in CONDITION.findall(text)
                    for name in OWN_NAME.findall(line)})
 
 
 def probe(names):
-    """A source of which a compiler's messages have the `names` that it defines, and an error."""
+    """Returns a source that makes a compiler print those of the `names` that it defines, and then
+    fail."""
     asked = [f"#ifdef {name}\n#warning defined {name}\n#endif\n" for name in names]
     asked += [f"#if {name} == {value}\n#warning defined {name}={value}\n#endif\n"
               for name in names for value in VALUES.get(name, ())]
@@ -115,13 +117,15 @@ def probe(names):
 
 
 def probed(messages):
-    """Names and NAME=VALUE, the latter behind the name alone, so that it counts."""
+    """Returns the names and NAME=VALUE that a probe printed; NAME=VALUE comes after the name alone,
+    and so takes effect."""
     return sorted(set(re.findall(r"warning: defined ([\w=]+)", messages)))
 
 
 @functools.lru_cache(maxsize=None)
 def preprocessed(source, options, defined):
-    """What of a source is compiled with options, as `cc` sees it; the whole where there is none."""
+    """Returns the part of a source that is compiled with these options, by the preprocessor of
+    `cc`; the whole source without `cc`."""
     if not shutil.which("cc"):
         return source
     given = [w for w in options.split() if w.startswith("-D")] + [f"-D{n}" for n in defined]
@@ -130,8 +134,8 @@ def preprocessed(source, options, defined):
 
 
 def cached_build(folder, of, options, source, defined, make):
-    """cached() of a build with the compiler and for the device that `of` names. A change of the
-    source that this build does not compile compiles nothing; defined(): the compiler's own names."""
+    """Returns cached() of a build; `of` names compiler and device. A change in a part of the source
+    that this build does not compile compiles nothing. defined() returns the compiler's macros."""
     def of_text():
         text = preprocessed(source, options, tuple(defined()))
         return cached(folder, (*of, "preprocessed", options, text), make)
@@ -139,21 +143,22 @@ def cached_build(folder, of, options, source, defined, make):
 
 
 def current_driver():
-    """The folder of Intel's current driver, which tools/intel_driver may fetch; or None."""
+    """Returns the folder of Intel's current driver, which tools/intel_driver may fetch; None
+    without it."""
     found = subprocess.run([TOOLS / "intel_driver"], stdout=subprocess.PIPE, text=True)
     return Path(found.stdout.strip()) if found.returncode == 0 else None
 
 
 def current_compiler(folder):
-    """Its version, by the packages that it was unpacked from."""
+    """Returns the compiler's version, from the packages that it was unpacked from."""
     packages = folder / "packages"
     versions = dict(line.split("_")[:2] for line in packages.read_text().splitlines())
     return f"IGC {versions['libigc2'].split('-')[0]}, driver {versions['intel-ocloc'].split('-')[0]}"
 
 
 def compile_current(chip, source, options, dump):
-    """Compiles a text for a chip; the compiler leaves its code in `dump`. Returns its messages
-    where it fails, else "". Bindful, as the driver compiles: ocloc does otherwise before xe2."""
+    """Compiles a source for a chip; the compiler leaves its code in `dump`. Returns its messages
+    after a failure, else "". Compiles bindful, as the driver does: before xe2 ocloc would not."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cl"
         path.write_text(source)
@@ -166,7 +171,7 @@ def compile_current(chip, source, options, dump):
 
 
 def defined_by_current(chip, compiler):
-    """Those of own_names() that the compiler defines for a chip."""
+    """Returns those of own_names() that the compiler defines for a chip."""
     def make():
         with tempfile.TemporaryDirectory() as dump:
             return {"names": probed(compile_current(chip, probe(own_names()), "", dump))}
@@ -174,8 +179,8 @@ def defined_by_current(chip, compiler):
 
 
 def engine_options(chip, kernel):
-    """The options with which primitives/variant.c builds a kernel for matrix engines for a chip;
-    for a chip without them, those of its form with products of four bytes."""
+    """Returns the options with which primitives/variant.c builds a kernel for a chip's matrix
+    engines; for a chip without them, those of the kernel's form with products of four bytes."""
     if not kernel.endswith("_dpas"):
         return ""
     if chip.engines:

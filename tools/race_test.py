@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tools/race with programs that print invented times. Run by tools/race --self-test."""
+"""Tests of tools/race with programs that print made-up times. Run by tools/race --self-test."""
 import json
 import shutil
 import subprocess
@@ -10,7 +10,8 @@ from pathlib import Path
 
 RACE = Path(__file__).resolve().parent / 'race'
 
-# Prints the next of the given speeds for each test, and notes its own command line.
+# A program that prints the next of the given speeds for each test, and records its own command
+# line.
 PROGRAM = '''#!{python}
 import json, sys
 log = open({log!r}, 'a'); log.write(' '.join(sys.argv[1:]) + '\\n'); log.close()
@@ -28,7 +29,7 @@ print(json.dumps([{{'n_prompt': p, 'n_gen': 0, 'avg_ts': speeds[(turn - 1) % len
 
 class RaceTest(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory(prefix='race ')  # a blank in every path
+        self.folder = tempfile.TemporaryDirectory(prefix='race ')  # a space in every path
         self.addCleanup(self.folder.cleanup)
 
     def program(self, name, speeds, code=0):

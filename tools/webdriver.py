@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Chromium without a window, driven through chromedriver (W3C WebDriver)."""
+"""A real Chromium without a window, controlled through chromedriver (W3C WebDriver)."""
 import base64
 import json
 import re
@@ -14,11 +14,11 @@ ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
 
 class Failure(Exception):
-    """What the driver answered."""
+    """An error answer of the driver."""
 
 
 def programs():
-    """The paths of both, or None."""
+    """Returns the paths of Chromium and chromedriver, or None."""
     found = [shutil.which(name) for name in ("chromedriver", "chromium")]
     return found if all(found) else None
 
@@ -62,7 +62,8 @@ class Browser:
         self.call("POST", "/url", {"url": address})
 
     def run(self, script, *args):
-        """The value of a function's body in the page; a promise is waited for."""
+        """Runs the body of a function in the page and returns its value; waits if it is a
+        promise."""
         return self.call("POST", "/execute/sync", {"script": script, "args": list(args)})
 
     def _element(self, selector):
@@ -76,7 +77,7 @@ class Browser:
         self.call("POST", self._element(selector) + "/click", {})
 
     def press(self, *keys):
-        """Keys held down one after the other and let go, without an element."""
+        """Presses keys one after the other and releases them, without an element."""
         actions = [{"type": "keyDown", "value": k} for k in keys]
         actions += [{"type": "keyUp", "value": k} for k in reversed(keys)]
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
@@ -88,12 +89,13 @@ class Browser:
         path.write_bytes(base64.b64decode(self.call("GET", "/screenshot")))
 
     def complaints(self):
-        """What the console has said since the last call, of errors and warnings."""
+        """Returns the errors and warnings of the console since the last call."""
         log = self.call("POST", "/se/log", {"type": "browser"})
         return [entry["message"] for entry in log if entry["level"] in ("SEVERE", "WARNING")]
 
     def wait(self, script, *args, seconds=30):
-        """Until the script's value is true; that value, or Failure."""
+        """Waits until the script's value is true and returns it; raises Failure after the time
+        limit."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             value = self.run(script, *args)

@@ -2,8 +2,9 @@
  *
  * bench_masks [VOCABULARY]
  *
- * Milliseconds that the mask of a grammar takes on one core, at places in texts: the first time and
- * when it is kept, the fastest of several tries. The vocabulary is made up.
+ * Prints the milliseconds that computing the mask of a grammar takes on one core, at several places
+ * in texts: for the first time, and again when the constraint still has it. Each is the fastest of
+ * several tries. The vocabulary is made up.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -58,7 +59,7 @@ static const struct place {
 static void
 add_word(struct xm_strbuf *out, uint32_t i, int least)
 {
-    uint32_t hash = i * 2654435761u; /* one to one */
+    uint32_t hash = i * 2654435761u; /* distinct for distinct i */
     for (int n = 0; n < least || hash > 0; n++, hash /= 26)
         xm_strbuf_printf(out, "%c", (int)('a' + hash % 26));
 }
@@ -70,8 +71,8 @@ add_characters(struct xm_strbuf *out, uint32_t i, int32_t first, uint32_t count)
         xm_utf8_add(out, first + (int32_t)(i % count));
 }
 
-/* Token i behind the 256 bytes; each is another text. One of 25 has a quote or a control
- * character, as in vocabularies of language models. */
+/* Writes the text of token i, for tokens after the 256 bytes; all texts differ. One token in 25 has
+ * a quote or a control character, as in vocabularies of language models. */
 static void
 spell(uint32_t i, struct xm_strbuf *out)
 {
@@ -151,7 +152,7 @@ count_bits(const struct xm_token_bits *bits)
     return n;
 }
 
-/* Each time in a new text: its first mask, and the mask of the same place again. */
+/* Measures, in a new text each try, the first mask and then the mask of the same place again. */
 static enum xm_status
 time_place(const struct xm_grammar *g, const struct xm_tokenizer *t,
            const struct place *p, struct xm_error *err)

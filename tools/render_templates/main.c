@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * render_templates: chat templates rendered, line by line, for tools/compare_templates.
+ * render_templates: renders chat templates, line by line, for tools/compare_templates.
  *
  *     {"template": text, "messages": […], "add_generation_prompt": true,
  *      "tokens": {…}, "variables": {…}}      ->      {"text": text} or {"error": sentence}
  *
- * Each line of standard input is a conversation and its template; "tokens" are what
- * tokenizer_config.json has, "variables" what a caller passes beside the messages. All members
+ * Each line of standard input is a conversation and its template; "tokens" are those of
+ * tokenizer_config.json, "variables" those that a caller passes besides the messages. All members
  * but the template may be left out. Not installed.
  */
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "plugin/text/chat_template.h"
 #include "runtime/util/json.h"
 
-/* The member as JSON; NULL: there is none. The caller frees it. */
+/* Returns a member as JSON text, which the caller frees; NULL if there is none. */
 static char *
 member(yyjson_val *line, const char *key)
 {
@@ -58,7 +58,7 @@ render(yyjson_val *line, struct xm_strbuf *out, struct xm_error *err)
     return s;
 }
 
-/* One line of output for one of input. */
+/* Prints one line of output for a line of input. */
 static enum xm_status
 answer(const char *text, size_t n, struct xm_error *err)
 {
@@ -84,7 +84,7 @@ answer(const char *text, size_t n, struct xm_error *err)
     return json ? XM_OK : xm_no_memory(err, "a line of output");
 }
 
-/* false: there is no further line. */
+/* Reads the next line; returns false if there is none. */
 static bool
 read_line(struct xm_strbuf *line)
 {
