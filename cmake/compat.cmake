@@ -1,25 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-# The folder in which programs that were written for OpenVINO find this library under the names
-# that they look for, and nobody finds it by accident: build/compat, and lib/xemoe/compat when
-# installed. Everything in it is a link, but for what find_package and pkg-config read.
+# A folder with the library under the names that programs written for OpenVINO look for:
+# build/compat, and lib/xemoe/compat when installed. It is separate so that no program finds it by
+# accident. Everything in it is a link, except the files that find_package and pkg-config read.
 #
-# Links instead of libraries that need ours: a linker does not look for symbols behind one.
-set(XM_OPENVINO_VERSION 2026.4.1) # whose API it is; the binaries' names end in 2641
+# The libraries are links and not small libraries that depend on libxemoe: a linker would not look
+# for symbols in such a dependency.
+set(XM_OPENVINO_VERSION 2026.4.1) # version of the API; the binaries' names end in 2641
 set(XM_GENAI_VERSION 2026.4.0)
 
-# Fills the folder `compat`; `library` and `include` are where the links point, seen from there.
+# Fills the folder `compat`; `library` and `include` are the targets of the links, relative to it.
 function(xm_fill_compat compat library include)
     file(MAKE_DIRECTORY ${compat}/cmake ${compat}/runtime/lib)
     set(names libxemoe.so libxemoe.so.0)
     foreach(base openvino openvino_c openvino_genai openvino_genai_c)
-        # with the names that programs need which were linked to the releases before
+        # Includes the names that programs need which were linked to earlier releases.
         list(APPEND names lib${base}.so lib${base}.so.2641 lib${base}.so.2640 lib${base}.so.2630)
     endforeach()
     foreach(name ${names})
         file(CREATE_LINK ${library} ${compat}/${name} SYMBOLIC)
     endforeach()
     file(CREATE_LINK ${include} ${compat}/include SYMBOLIC)
-    # as below $INTEL_OPENVINO_DIR
+    # The layout below $INTEL_OPENVINO_DIR.
     file(CREATE_LINK ../.. ${compat}/runtime/lib/intel64 SYMBOLIC)
     file(CREATE_LINK ../include ${compat}/runtime/include SYMBOLIC)
     file(CREATE_LINK ../cmake ${compat}/runtime/cmake SYMBOLIC)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -DLIST=<file with one path a line> -DROOT=<folder> -DOUT=<.c> -P embed_kernels.cmake
 #
-# Writes a C file with the text of every kernel as a byte array (a C compiler need not take
-# string literals above 4095 characters) and the table xm_kernel_files of
-# runtime/kernel_source.h. Names in the table are relative to ROOT.
+# Writes a C file with the text of every kernel as a byte array (C compilers need not accept string
+# literals above 4095 characters) and the table xm_kernel_files of runtime/kernel_source.h. Names in
+# the table are relative to ROOT.
 file(STRINGS ${LIST} files)
 set(arrays "")
 set(rows "")

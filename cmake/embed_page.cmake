@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -DFILES=<names, apart by ;> -DROOT=<folder> -DOUT=<.c> -P embed_page.cmake
+# cmake -DFILES=<names separated by ;> -DROOT=<folder> -DOUT=<.c> -P embed_page.cmake
 #
 # Writes a C file with the bytes of each file and the table xm_page_files of plugin/server/page.h.
-# index.html has the path "/", the others "/" and their names.
+# The path of index.html is "/", that of another file "/" and its name.
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")

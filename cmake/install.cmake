@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the program, the library, its public headers, a CMake package, a pkg-config file and
-# the folder of names for programs written for OpenVINO; the target `products` builds all of it.
-# tools/check_install tries what lies here.
+# Installs the program, the library, its public headers, a CMake package, a pkg-config file and the
+# folder of compat.cmake for programs written for OpenVINO; the target `products` builds all of it.
+# tools/check_install tests the result.
 
-# Not ${CMAKE_INSTALL_INCLUDEDIR} itself, where OpenVINO's own headers may be.
+# A subfolder, since ${CMAKE_INSTALL_INCLUDEDIR} itself may have OpenVINO's own headers.
 set(XM_INCLUDE_DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/xemoe)
-set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY TRUE) # tests are not for installing
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY TRUE) # installing needs no tests
 
-# The API is what its headers mark; this keeps symbols of static libraries in as well.
+# Exports only what the API's headers mark; the script also hides symbols of static libraries.
 target_link_options(xemoe PRIVATE
                     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map)
 set_target_properties(xemoe PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exports.map)
 
 add_custom_target(products)
 add_dependencies(products xemoe xemoe_cli benchmark_app bench_kernels)
-# First, so that a build that is not whole leaves nothing half installed.
+# The first step, so that an incomplete build installs nothing.
 set(needed $<TARGET_FILE:xemoe> $<TARGET_FILE:xemoe_cli> $<TARGET_FILE:benchmark_app>
     $<TARGET_FILE:bench_kernels>)
 if(NOT CMAKE_CROSSCOMPILING)
@@ -34,13 +34,13 @@ if(TARGET xemoe_mpi)
     install(TARGETS xemoe_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/xemoe)
 endif()
 install(TARGETS xemoe_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-# Not in bin: xemoe starts them, and OpenVINO's own program of that name may be there.
+# Not in bin: only xemoe starts them, and OpenVINO's own benchmark_app may be there.
 install(TARGETS benchmark_app bench_kernels RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/xemoe)
 install(DIRECTORY plugin/include/ DESTINATION ${XM_INCLUDE_DESTINATION}
         FILES_MATCHING PATTERN "*.h")
 file(RELATIVE_PATH XM_PC_TO_PREFIX
     "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig" "${CMAKE_INSTALL_PREFIX}")
-# A distribution may give folders that are absolute, and then not below the prefix.
+# A distribution may give absolute folders, which are not below the prefix.
 cmake_path(APPEND XM_PC_LIBDIR "\${prefix}" "${CMAKE_INSTALL_LIBDIR}")
 cmake_path(APPEND XM_PC_INCLUDEDIR "\${prefix}" "${XM_INCLUDE_DESTINATION}")
 configure_file(cmake/xemoe.pc.in xemoe.pc @ONLY)
@@ -57,7 +57,7 @@ install(FILES ${CMAKE_BINARY_DIR}/xemoeConfig.cmake ${CMAKE_BINARY_DIR}/xemoeCon
         DESTINATION ${XM_CMAKE_DESTINATION})
 
 if(TARGET PkgConfig::MICROHTTPD)
-    # The program's path is known when it is installed: --prefix may give another.
+    # The program's path is known only at installation, since --prefix may give another one.
     install(CODE "
         set(XM_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
         configure_file(${PROJECT_SOURCE_DIR}/cmake/systemd/xemoe.service.in
@@ -69,7 +69,7 @@ endif()
 include(cmake/compat.cmake)
 include(cmake/program_docs.cmake)
 include(cmake/package.cmake)
-# The documents, with README.md above them so that its links and theirs hold.
+# The documents, and README.md above them so that links between them work.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
     FILES_MATCHING PATTERN "*.md")
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds one oneDNN, unless XM_WITH_ONEDNN is off and XM_WITH_ONEDNN_GPU too: the one at
-# XM_ONEDNN_GPU_ROOT, or at dnnl_DIR, or what tools/build_onednn_gpu has built, or an installed
-# one. Which engines it has (CPU, GPU, both) is its own word, asked again at run time. Sets
-# dnnl_FOUND, and XM_ONEDNN_HAS_GPU when its GPU engine is OpenCL's.
+# Finds a oneDNN, unless both XM_WITH_ONEDNN and XM_WITH_ONEDNN_GPU are off: the one at
+# XM_ONEDNN_GPU_ROOT, or at dnnl_DIR, or the one that tools/build_onednn_gpu has built, or an
+# installed one. Its own package says which engines it has (CPU, GPU, both); the program asks again
+# at run time. Sets dnnl_FOUND, and XM_ONEDNN_HAS_GPU if its GPU engine uses OpenCL.
 set(XM_ONEDNN_HAS_GPU OFF)
 set(dnnl_FOUND FALSE)
 
-# The same folder as in tools/build_onednn_gpu: an empty variable is as good as none.
+# The same folder as in tools/build_onednn_gpu: an empty variable counts as unset.
 if(NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
     set(XM_ONEDNN_BUILT "$ENV{XDG_CACHE_HOME}/xemoe/onednn-gpu")
 elseif(NOT "$ENV{HOME}" STREQUAL "")
@@ -15,14 +15,14 @@ else()
     set(XM_ONEDNN_BUILT "${PROJECT_SOURCE_DIR}/build/.cache/xemoe/onednn-gpu")
 endif()
 
-# find_package keeps in dnnl_DIR what it has found. That is looked for anew, since another one may
-# have come; a folder that the user gives stays.
+# find_package stores its result in dnnl_DIR. A stored result is dropped and looked for again, since
+# another oneDNN may have been installed; a folder that the user gives stays.
 if(NOT dnnl_DIR OR "${dnnl_DIR}" STREQUAL "${XM_ONEDNN_FOUND_DIR}")
     unset(dnnl_DIR CACHE)
 endif()
 set(XM_ONEDNN_GIVEN_DIR "${dnnl_DIR}")
 if(NOT XM_WITH_ONEDNN AND NOT XM_WITH_ONEDNN_GPU)
-    # none
+    # Without oneDNN.
 elseif(XM_ONEDNN_GPU_ROOT)
     cmake_path(IS_PREFIX XM_ONEDNN_GPU_ROOT "${XM_ONEDNN_GIVEN_DIR}" NORMALIZE XM_ONEDNN_SAME)
     if(XM_ONEDNN_GIVEN_DIR AND NOT XM_ONEDNN_SAME)
@@ -34,7 +34,8 @@ elseif(XM_ONEDNN_GPU_ROOT)
 elseif(XM_ONEDNN_GIVEN_DIR)
     find_package(dnnl CONFIG QUIET PATHS "${XM_ONEDNN_GIVEN_DIR}" NO_DEFAULT_PATH)
     if(NOT dnnl_FOUND)
-        set(dnnl_DIR "${XM_ONEDNN_GIVEN_DIR}" CACHE PATH "" FORCE) # the next configure says so too
+        # Restores the user's folder, so that the next configuration fails in the same way.
+        set(dnnl_DIR "${XM_ONEDNN_GIVEN_DIR}" CACHE PATH "" FORCE)
         message(FATAL_ERROR "dnnl_DIR: ${XM_ONEDNN_GIVEN_DIR} has no oneDNN (dnnl-config.cmake)")
     endif()
 else()
@@ -61,7 +62,7 @@ set(XM_ONEDNN_HAS_GROUPED OFF)
 if(dnnl_FOUND)
     include(CheckSymbolExists)
     include(CMakePushCheckState)
-    unset(XM_ONEDNN_DECLARES_GROUPED CACHE) # another oneDNN may have been chosen
+    unset(XM_ONEDNN_DECLARES_GROUPED CACHE) # another oneDNN may have been chosen since
     cmake_push_check_state(RESET)
     set(CMAKE_REQUIRED_LIBRARIES DNNL::dnnl)
     check_symbol_exists(dnnl_memory_desc_create_with_grouped_encoding dnnl.h
@@ -72,7 +73,8 @@ if(dnnl_FOUND)
     endif()
 endif()
 if(dnnl_FOUND)
-    # An installed program finds it again where it was linked, outside the system's folders.
+    # With this, an installed program finds oneDNN outside the system's folders, where it was
+    # linked.
     set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
     message(STATUS "oneDNN ${dnnl_VERSION}: CPU engine ${DNNL_CPU_RUNTIME}, "
             "GPU engine ${DNNL_GPU_RUNTIME}, grouped memory ${XM_ONEDNN_HAS_GROUPED}")

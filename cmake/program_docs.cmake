@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Man pages, completion and docs/reference.md, which the programs themselves make of their tables.
-# A build for another machine has none, since its programs do not run here.
+# Man pages, completion and docs/reference.md, which the programs themselves write from their
+# tables. A cross build has none, since its programs do not run on this machine.
 if(NOT CMAKE_CROSSCOMPILING)
     set(XM_PROGRAM_DOCS ${CMAKE_BINARY_DIR}/program_docs)
     add_custom_command(OUTPUT ${XM_PROGRAM_DOCS}/reference.md
