@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""OpenVINO's and GenAI's C APIs as bindings of other languages use them: libraries that are opened
-by name, functions that are looked up, structs by value, arrays of properties, callbacks.
+"""Tests OpenVINO's and GenAI's C APIs as bindings of other languages use them: opens libraries by
+name, looks functions up, passes structs by value, arrays of properties and callbacks.
 
     client.py COMPAT_DIR MODELS_DIR [DEVICE]
 
@@ -61,7 +61,7 @@ class Streamer(c.Structure):
 HANDLE, OUT, TEXT, SIZE = c.c_void_p, c.POINTER(c.c_void_p), c.c_char_p, c.c_size_t
 SIZES, FLOATS = c.POINTER(c.c_size_t), c.POINTER(c.c_float)
 
-# Arguments by function; the result is a status where nothing else stands in RESULTS.
+# Arguments by function; the result is a status unless RESULTS has another type.
 OPENVINO = {
     "ov_get_openvino_version": [c.POINTER(Version)],
     "ov_version_free": [c.POINTER(Version)],
@@ -145,7 +145,7 @@ RESULTS = {
     "ov_partial_shape_is_dynamic": c.c_bool,
     "ov_dimension_is_dynamic": c.c_bool,
 }
-# Not in the tables above: their arguments have no fixed number.
+# Not in the tables above, because their number of arguments varies.
 VARIADIC = ("ov_core_compile_model", "ov_core_set_property")
 GENAI_VARIADIC = ("ov_genai_llm_pipeline_create",)
 KEYS = {
@@ -175,13 +175,13 @@ class Client(unittest.TestCase):
         self.assertEqual(status, OK, self.last_error())
 
     def made(self, function, *arguments):
-        """What a function gives through its last argument."""
+        """Returns the handle that a function stores through its last argument."""
         out = c.c_void_p()
         self.good(function(*arguments, c.byref(out)))
         return out
 
     def text(self, address):
-        """Of a string that the library made; it is freed."""
+        """Returns the text of a string that the library made, and frees it."""
         if not address:
             return None
         value = c.string_at(address).decode()
@@ -441,7 +441,7 @@ class Texts(Client):
         self.genai.ov_genai_generation_config_free(self.config)
 
     def string(self, function, handle):
-        """By the size, then the text."""
+        """Returns a text, by asking for its size first and then for the text."""
         n = c.c_size_t()
         self.good(function(handle, None, c.byref(n)))
         buffer = c.create_string_buffer(n.value)

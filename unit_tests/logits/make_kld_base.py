@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes kld_base.bin, a file of log-probabilities as llama-perplexity keeps them, and kld_base.txt:
-the logits it was made of, those of another model, and what llama-perplexity says of the two.
+"""Writes kld_base.bin, a file of log-probabilities in llama-perplexity's format, and kld_base.txt:
+the logits it was made from, those of another model, and llama-perplexity's statistics of the two.
 
     unit_tests/logits/make_kld_base.py FOLDER
 
-Nothing of xemoe is used: the layout and the formulas are llama-perplexity's.
+The script uses no code of xemoe: the layout and the formulas are llama-perplexity's.
 """
 import math
 import struct
@@ -26,12 +26,12 @@ def log_sum_exp(row):
 
 def base_logits(r):
     if r == 3:
-        return [1.25] * VOCABULARY  # no range
+        return [1.25] * VOCABULARY  # all logits equal: the scale is 0
     row = [f32(4.0 * math.sin(1.7 * r + 0.9 * i)) for i in range(VOCABULARY)]
     if r == 5:
         row[2] = -math.inf  # a token that the model excludes
     if r == 6:
-        row[1] = row[4] - 40.0  # further below than is kept
+        row[1] = row[4] - 40.0  # below the range that the file can store
     return row
 
 
@@ -41,7 +41,7 @@ def other_logits(r):
 
 
 def encode(row):
-    """The row's bytes, and the log-probabilities that a reader finds in them."""
+    """Returns a row's bytes, and the log-probabilities that a reader gets from them."""
     top = max(row)
     least = max(min(row), f32(top - 16.0))
     scale = f32(f32(top - least) / 65535.0)

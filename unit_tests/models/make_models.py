@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Small random models in GGUF, and what each says: the folder data; and still smaller ones that the
-fuzz target gguf_model begins with.
+"""Writes small random models in GGUF and their golden logits: the folder data; and still smaller
+ones, with which the fuzz target gguf_model starts.
 
     python3 -m venv v; v/bin/pip install numpy gguf; v/bin/python make_models.py
 
-Run by hand; what it writes is committed. The decoders here are written from the formats' formulas
-in float64, apart from the C sources, so that a mistake would have to be made twice. Weights are
-those of the file: what a format rounds is rounded here, too (gguf.quants). Each model's seed is the
-first with which no choice of experts is close.
+Run by hand; the files are committed. The decoders here follow the formats' formulas in float64,
+independently of the C sources, so that a mistake would have to be made twice. Weights are those of
+the file, rounded as its format rounds them (gguf.quants). Each model's seed is the first with which
+no choice of experts is close.
 """
 import pathlib
 import sys
@@ -19,13 +19,13 @@ import numpy as np
 from gguf import GGMLQuantizationType as Q
 
 HERE = pathlib.Path(__file__).parent
-TOKENS = 20  # of a model's golden text
-LEAST_GAP = 2e-3  # between the last expert that is chosen and the first that is not
+TOKENS = 20  # length of a model's golden text
+LEAST_GAP = 2e-3  # between scores of the last chosen expert and of the next one
 
 
 @dataclass
 class Kind:
-    """What all layers with a window share, or all without."""
+    """Properties shared by all layers with a window, or by all without."""
     dim: int = 16
     value_dim: int = 0  # 0: dim
     rope_dim: int = 0  # 0: dim
@@ -40,26 +40,26 @@ class Config:
     hidden: int = 64
     vocabulary: int = 64
     heads: int = 4
-    kv_heads: object = 2  # of every layer, or a list
-    ffn: object = 64  # the same
+    kv_heads: object = 2  # for all layers, or a list by layer
+    ffn: object = 64  # likewise
     eps: float = 1e-5
     full: Kind = field(default_factory=Kind)
     sliding: Kind = None
-    slides: object = None  # list of bool
+    slides: object = None  # list of bool: whether each layer has a window
     neighbours: bool = False  # rotary pairs (2i, 2i+1), else (i, i + R/2)
     rope_factors: bool = False
     scaling: dict = None
     attn_bias: bool = False
     out_bias: bool = False
-    qk_norm: str = ""  # "head", "wide"
+    qk_norm: str = ""  # "head": each head by itself, "wide": all together
     sinks: bool = False
-    latent: dict = None  # kv: its rank, q: the queries', 0: none; split: keys and values apart
+    latent: dict = None  # kv: its rank, q: rank of queries or 0; split: separate keys, values
     tied: bool = False
-    # experts
+    # Experts.
     experts: int = 0
     used: int = 0
     expert_ffn: int = 32
-    gate: str = "softmax"  # sigmoid, chosen, softplus
+    gate: str = "softmax"  # or sigmoid, chosen, softplus
     norm: bool = False
     scale: float = 1.0
     choice_bias: bool = False
@@ -68,18 +68,18 @@ class Config:
     leading_dense: int = 0
     shared_ffn: int = 0
     shared_switch: bool = False
-    shared_count: int = 0  # said so in place of the width
+    shared_count: int = 0  # if not 0, the file has this in place of the width
     merged: bool = False  # gate and up of the experts in one tensor
     expert_bias: bool = False
-    # what a family has of its own
+    # Properties of single families.
     act: str = "silu"
     post_ffn_name: bool = False  # the feed-forward's norm is post_attention_norm
     gemma: bool = False
     ple: int = 0
     shared_kv: int = 0
     cap: float = 0.0
-    # the file
-    types: dict = field(default_factory=dict)  # part of a name -> type of its matrices
+    # The file.
+    types: dict = field(default_factory=dict)  # part of a name -> type of such matrices
     keys: dict = field(default_factory=dict)
 
     def of(self, what, layer):
@@ -109,7 +109,7 @@ def type_of(c, name):
 
 
 class Weights:
-    """Names to numbers as they come back from the file, and what goes into it."""
+    """Maps names to the numbers that a reader gets from the file, and to the stored data."""
 
     def __init__(self, c, seed):
         self.c, self.random = c, np.random.default_rng(seed)
@@ -284,7 +284,7 @@ def glu(c, gate, up):
 class Decoder:
     def __init__(self, c, w):
         self.c, self.w = c, w.value
-        self.gap = np.inf  # the closest choice of experts
+        self.gap = np.inf  # smallest gap at a choice of experts so far
 
     def t(self, name, i=None):
         return self.w[name if i is None else f"blk.{i}.{name}"]
@@ -303,7 +303,7 @@ class Decoder:
     # -- rotary positions
 
     def frequencies(self, k):
-        """Of the pairs, and what cosines and sines are multiplied by."""
+        """Returns the frequencies of pairs, and the factor of cosines and sines."""
         c, r = self.c, k.rope_dim or k.dim
         inverse = k.base ** (-2.0 * np.arange(r // 2) / r)
         factor = 1.0
@@ -311,7 +311,7 @@ class Decoder:
         if s and s["type"] == "linear":
             inverse = inverse / s["factor"]
         if s and s["type"] == "yarn":
-            def turns(n):  # the pair with n turns in the original context
+            def turns(n):  # index of the pair with n turns in the original context
                 return r * np.log(s["context"] / (n * 2 * np.pi)) / (2 * np.log(k.base))
             low, high = turns(s.get("fast", 32.0)), turns(s.get("slow", 1.0))
             if not s.get("exact"):
@@ -327,7 +327,7 @@ class Decoder:
         return inverse, factor
 
     def rotate(self, k, x):
-        """x [T,heads,dim] by its rows' numbers."""
+        """Rotates x [T,heads,dim] by positions, which are the indices of rows."""
         inverse, factor = self.frequencies(k)
         n = len(inverse)
         angle = np.arange(x.shape[0])[:, None, None] * inverse
@@ -383,7 +383,7 @@ class Decoder:
         return self.project("attn_output", i, np.concatenate(out, -1))
 
     def latent_attention(self, i, x):
-        """As files with keys and values apart mean it: queries meet the latent."""
+        """Multiplies queries by the latent, as files with separate keys and values do."""
         c, k, kv = self.c, self.c.full, self.c.latent["kv"]
         unrotated = k.dim - k.rope_dim
         if c.latent["q"]:
@@ -426,7 +426,7 @@ class Decoder:
             self.gap = min(self.gap, ordered[n - 1] - ordered[n])
 
     def best_groups(self, scores):
-        """Those of other groups lowered below all."""
+        """Returns the scores, with -inf for experts outside the best groups."""
         c = self.c
         apart = scores.reshape(c.groups, -1)
         n_best = 2 if c.choice_bias else 1
@@ -438,7 +438,7 @@ class Decoder:
         return out.reshape(-1)
 
     def choose(self, i, logits):
-        """One token's experts and their weights."""
+        """Returns a token's experts and their weights."""
         c = self.c
         scores = {"softmax": softmax, "sigmoid": sigmoid, "chosen": lambda x: x,
                   "softplus": lambda x: np.sqrt(np.log1p(np.exp(x)))}[c.gate](logits)
@@ -529,7 +529,7 @@ class Decoder:
 # ---- files -------------------------------------------------------------------------------------
 
 def keys_of(c):
-    """Key to value; ints are u32, floats f32."""
+    """Returns the file's keys and values; ints become u32, floats f32."""
     k = {"block_count": c.layers, "context_length": 4096, "embedding_length": c.hidden,
          "feed_forward_length": c.ffn, "attention.head_count": c.heads,
          "attention.head_count_kv": c.kv_heads,
@@ -568,7 +568,7 @@ def keys_of(c):
                 k["rope.scaling." + name] = s[key]
     if c.experts:
         k.update({"expert_count": c.experts, "expert_used_count": c.used})
-        if c.arch != "llama":  # its files have the width in feed_forward_length
+        if c.arch != "llama":  # llama's files have the width in feed_forward_length
             k["expert_feed_forward_length"] = c.expert_ffn
     if c.groups:
         k.update({"expert_group_count": c.groups, "expert_group_used_count": c.groups_used})
@@ -723,7 +723,7 @@ def make_seeds(folder):
 
 
 def make(name, c):
-    """The weights of the first seed without a close choice, the ids and the logits."""
+    """Writes the model of the first seed without a close choice; returns ids and logits."""
     first = sum(name.encode())
     for seed in range(first, first + 1000):
         w = make_weights(c, seed)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the numbers of test_round_as_trained.cpp: a router's input as a bf16 checkpoint has it.
+"""Prints the numbers of test_round_as_trained.cpp: a router's input as computed in bf16.
 
     r(r(r(x / sqrt(mean(x^2) + 1e-6)) s) 3^-1/2)
 
-with rounding to bf16 done by numpy's integers, and everything between in f32, as torch does it on
-tensors of bf16.
+r rounds to bf16, here with numpy's integers; everything in between is in f32, as torch computes it
+for tensors of bf16.
 """
 import numpy as np
 
@@ -22,7 +22,7 @@ norm = x / np.sqrt(np.mean(x * x, -1, keepdims=True, dtype=np.float32) + np.floa
 y = r(r(r(norm) * s) * np.float32(3**-0.5))
 for fewer in (r(r(norm * s) * np.float32(3**-0.5)), r(r(norm) * s * np.float32(3**-0.5)),
               r(r(r(norm) * s) * r(np.float32(3**-0.5)))):
-    assert not np.array_equal(fewer, y)  # each rounding counts, and the number has none
+    assert not np.array_equal(fewer, y)  # each rounding matters; 3^-1/2 is not rounded
 plain = norm * s * np.float32(3**-0.5)
 assert np.array_equal(r(s), s)
 print("scale times 3^-1/2:", ", ".join(f"{v:.9g}f" for v in s * np.float32(3**-0.5)))

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GGUF files, and lists of what the PyPI package gguf finds in them: the folder gguf beside this
-file, which test_gguf_files.cpp reads.
+"""Writes GGUF files, and lists of their contents as the PyPI package gguf reads them: the folder
+gguf beside this file, which test_gguf_files.cpp reads.
 
     make_gguf.py FOLDER [FILE.gguf …]
 
 writes into the folder values.gguf, with a key of each type of values; types.gguf, with a tensor of
-each type; split-0000N-of-00003.gguf; of each FILE what lies before its tensors' bytes, as
-<name>.header; and a list of each, <name>.txt, whose lines are
+each type; split-0000N-of-00003.gguf; of each FILE the part before its tensors' bytes, as
+<name>.header; and a list for each, <name>.txt, whose lines are
 
     file    version alignment
-    key     name type count values          count "-": no list
+    key     name type count values          count "-": not a list
     tensor  name type ne offset bytes data
 
-Values are in lines of their own, floats as "%.17g"; where they are long or not plain, their 64 bits
-of FNV-1a stand instead, and always so of a tensor's bytes.
+Values are one a line, floats as "%.17g"; if they are long or not printable ASCII, their 64-bit
+FNV-1a hash is written instead, and always so for a tensor's bytes.
 """
 import os
 import sys
@@ -27,7 +27,7 @@ NAMES = {
     Value.UINT32: "u32", Value.INT32: "i32", Value.FLOAT32: "f32", Value.BOOL: "boolean",
     Value.STRING: "string", Value.UINT64: "u64", Value.INT64: "i64", Value.FLOAT64: "f64",
 }
-# What the package takes for the size of a block of Q8_1 is not what ggml has, and no file has any.
+# The package's size of a block of Q8_1 differs from ggml's, and no file has tensors of that type.
 NO_TENSORS = {GGMLQuantizationType.Q8_1}
 
 
@@ -94,7 +94,7 @@ def write_values(path):
 
 
 def edges(kind):
-    """The ends of a type's range, and something between."""
+    """Returns the ends of a type's range, and values in between."""
     name = NAMES[kind]
     if name in ("string", "boolean"):
         return ["text", "a\0b", "\u65e5\u672c\u8a9e"] if name == "string" else [True, False]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of weights, random ones and such as no quantiser makes, and the floats that the PyPI
-package gguf makes of them: the rows of weight_blocks.txt, which test_weight.cpp reads.
+"""Prints blocks of weights, random ones and ones that no quantiser makes, and the floats to which
+the PyPI package gguf decodes them: the rows of weight_blocks.txt, which test_weight.cpp reads.
 
     make_weight_blocks.py q4_0 q8_0 q4_k q5_k q6_k mxfp4 > weight_blocks.txt
 
-Each format has random numbers of its own: a new one leaves the rows of the others as they are.
+Each format has its own random numbers, so that a new format does not change the rows of others.
 """
 import struct
 import sys
@@ -13,7 +13,7 @@ import numpy
 from gguf.constants import GGMLQuantizationType
 from gguf.quants import dequantize
 
-# Fields of a block: "d" an f16, "e" a power of two, a number so many bytes.
+# Fields of a block: "d" is an f16, "e" a power of two, a number that many bytes.
 FIELDS = {
     "q4_0": ["d", 16],
     "q4_1": ["d", "d", 16],
@@ -42,7 +42,7 @@ FIELDS = {
     "iq1_m": [32, 16, 8],
 }
 EXPONENTS = [0, 1, 2, 120, 126, 127, 128, 131, 254]
-# Halves of three further blocks: the smallest, one without a leading bit, the largest, infinity.
+# The f16 values of three further blocks: the smallest, subnormal, the largest, infinite.
 EXTREMES = [b"\x01\x00\xff\x83", b"\xff\x7b\xff\xfb", b"\x00\xfc\xff\x7b"]
 
 
@@ -56,7 +56,7 @@ def field(kind, random, halves):
 
 
 def bits_times_half(bits_each, smallest, step):
-    """Formats that the package has no numbers of: a half, then 16 bytes of numbers of few bits."""
+    """Decodes formats that the package cannot: an f16, then 16 bytes of numbers of a few bits."""
     def floats(rows):
         d = rows[0, :2].view(numpy.float16).astype(numpy.float32)
         bits = numpy.unpackbits(rows[0, 2:], bitorder="little").reshape(-1, bits_each)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reference implementations make of texts: the folder data beside this file, which
+"""Results of reference implementations for texts: the folder data beside this file, which
 test_gguf_sentencepiece.cpp and test_gguf_cuts.cpp read.
 
     make_gguf_text.py
@@ -9,12 +9,12 @@ writes, with the PyPI packages sentencepiece, tokenizers and gguf,
     cuts.json   how the pre-tokenizers of published tokenizer.json files cut some texts:
                 {"texts": [text], "cuts": {name: [[bytes of each piece] of each text]}}
     spm-*.gguf  keys of files with small SentencePiece vocabularies of the kind BPE
-    spm-*.json  ids and decoded texts of those: [{"text", "ids", "decoded"}]
-    unigram.*   the same of the kind Unigram, with a small map of characters
-    bert*       the same of a WordPiece vocabulary, by the package tokenizers, with its files
+    spm-*.json  ids and decoded texts for those: [{"text", "ids", "decoded"}]
+    unigram.*   the same for the kind Unigram, with a small map of characters
+    bert*       the same for a WordPiece vocabulary, by the package tokenizers, with its files
     odd.json    how byte-level patterns cut some hundred texts of odd characters, as cuts.json
 
-The texts are those of the test models, of which every tenth is a random one.
+The texts are those of the test models, every tenth of which is random.
 """
 import io
 import json
@@ -64,7 +64,7 @@ TRICKY = [
 
 GPT_2 = ByteLevel(add_prefix_space=False, use_regex=True)
 ASCII_SIGNS = r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
-# Letters of alphabets with capitals, as the file of deepseek-llm has them.
+# Letters of alphabets with capitals, from deepseek-llm's file.
 ALPHABETS = (
     "A-Za-z\u00b5\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u01ba\u01bc-\u01bf\u01c4-\u0293\u0295-"
     "\u02af\u0370-\u0373\u0376\u0377\u037b-\u037d\u037f\u0386\u0388-\u038a\u038c\u038e-"
@@ -87,7 +87,7 @@ def cut(*patterns):
 
 CUTS = {
     "gpt-2": GPT_2,
-    # No published file has these; behind ByteLevel \p{N} would see bytes.
+    # From no published file. Without ByteLevel, after which \p{N} would match bytes.
     "default": cut(r"[\p{P}\$\+<=>\^~\|]+",
                    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)",
                    r"\p{N}+", "[0-9][0-9][0-9]"),
@@ -171,7 +171,7 @@ CUTS = {
         r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
         ASCII_SIGNS + r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+|[\r\n]|"
         r"\s+(?!\S)|\s+", r"\p{N}"),
-    # Digits are cut in threes from the right.
+    # Digits are cut into groups of three from the right.
     "afmoe": cut(
         r"\p{N}{1,2}(?=(\p{N}{3})+(?!\p{N}))|\p{N}{3}|\p{N}+",
         "[一-鿿㐀-䶿豈-\ufaff぀-ゟ゠-ヿ･-ﾟ⼀-\u2fdfเ-\u0e7f\u0e80-\u0effក-\u17ffက-႟"
@@ -198,7 +198,7 @@ CUTS = {
 
 
 def pieces(pre, text):
-    """Their bytes; a piece of ByteLevel's may be part of a character, others end with one."""
+    """Returns the bytes of each piece; only ByteLevel's may end inside a character."""
     spans = [span for _, span in pre.pre_tokenize_str(text)]
     starts = [0] + [end for _, end in spans[:-1]]
     if isinstance(pre, WhitespaceSplit):
@@ -268,23 +268,23 @@ def write_spm(name, sp, prefix, single, texts):
 
 
 def write_all_spm():
-    # Control tokens are plain characters to sentencepiece, which is given no such text.
+    # Texts with control tokens are left out: sentencepiece takes these as plain characters.
     texts = [t for t in TRICKY + texts_of_models() if "\0" not in t and "<" not in t]
-    # Other scripts are left to bytes and to the unknown token.
+    # No training on other scripts, which become bytes or the unknown token.
     lines = [line for t in texts for line in t.splitlines() if line.strip() and max(line) < "\u0250"]
     most = {"max_sentence_length": 1 << 16, "add_dummy_prefix": True,
             "remove_extra_whitespaces": False}
     write_spm("spm-bytes", train(lines, vocab_size=800, byte_fallback=True,
                                  character_coverage=0.99, **most), True, False, texts[::2])
     most.update(add_dummy_prefix=False, remove_extra_whitespaces=True)
-    # sentencepiece takes the mark for a space at the ends, and not elsewhere.
+    # Texts with the mark are left out: sentencepiece takes it for a space only at the ends.
     write_spm("spm-unknown", train(lines, vocab_size=500, character_coverage=0.99, **most),
               False, True, [t for t in texts if "\u2581" not in t][1::2])
 
 
 # ---- Unigram
 
-# Full-width letters, ligatures, a circled number: what nfkc makes of a few characters.
+# NFKC's results for a few characters: full-width letters, ligatures, a circled number.
 RULES = {"\uff21": "A", "\uff42": "b", "\ufb01": "fi", "\ufb00": "ff", "\u2460": "1",
          "e\u0301": "\u00e9", "\u3000": " ", "\u00a0": " ", "\u200b": ""}
 
@@ -319,7 +319,7 @@ def write_unigram():
     write_keys(w)
     more = ["".join(RULES), "x\uff21\uff42 \ufb01ne \ufb00\u2460", "  a  b  ",
             "cafe\u0301 \u3000\u00a0 a\u200bb"]
-    # sentencepiece takes the mark for a space at the ends, and not elsewhere.
+    # Texts with the mark are left out: sentencepiece takes it for a space only at the ends.
     samples = [(t, sp.encode(t)) for t in more + texts[::2] if "\u2581" not in t]
     write_samples("unigram", [(t, ids, sp.decode(ids)) for t, ids in samples])
 
@@ -327,21 +327,21 @@ def write_unigram():
 # ---- WordPiece
 
 def phantom(token):
-    """As files have it: a mark before what begins a word, and no "##"."""
+    """Returns the token as in GGUF files: a mark before the beginning of a word, and no "##"."""
     if token.startswith("[") and token.endswith("]"):
         return token
     return token[2:] if token.startswith("##") else "\u2581" + token
 
 
 def spelled(token):
-    """As tokenizer.json has it."""
+    """Returns the token as in tokenizer.json."""
     if token.startswith("[") and token.endswith("]"):
         return token
     return token[1:] if token.startswith("\u2581") else "##" + token
 
 
 def bert_vocabulary(texts):
-    """The file's, where there is one: training makes another one each time."""
+    """Returns the existing file's vocabulary, since each training makes another one."""
     path = os.path.join(DATA, "bert.gguf")
     if os.path.exists(path):
         tokens = gguf.GGUFReader(path).fields["tokenizer.ggml.tokens"]
@@ -373,7 +373,7 @@ def write_bert_samples(name, t, texts):
 
 
 def write_bert():
-    # The mark is what files write before the pieces that begin a word.
+    # Texts with the mark that files put before pieces that begin a word are left out.
     texts = [t for t in TRICKY + texts_of_models()
              if not set(t) & {"\0", "[", "\u2581"}]
     vocabulary = bert_vocabulary(texts)
