@@ -57,19 +57,38 @@ put_step(__local uint *to, int8 b)
 #endif
 }
 
+#if MATRIX_ENGINE
+/* One message, where compilers make two of a block read. It is volatile so as not to pass a
+ * barrier. A message takes its address from the first element of a register: hence XM_P. */
+#if SG == 8
+#define STEP_MESSAGE "d32x64t"
+#else
+#define STEP_MESSAGE "d64x64t"
+#endif
 static inline int8
 get_step(__local const uint *from)
 {
-#if MATRIX_ENGINE && defined(cl_intel_subgroup_local_block_io)
-    return as_int8(intel_sub_group_block_read8(from));
+    int8 b;
+    __asm__ volatile("{\n"
+                     ".decl XM_P v_type=G type=ud num_elts=1 align=GRF\n"
+                     ".decl XM_A v_type=G type=ud num_elts=1 alias=<%1,0>\n"
+                     "mov (M1_NM, 1) XM_P(0,0)<1> XM_A(0,0)<0;1,0>\n"
+                     "lsc_load.slm (M1_NM, 1) %0:" STEP_MESSAGE " flat[XM_P]:a32\n"
+                     "}\n"
+                     : "=rw"(b)
+                     : "rw.u"((uint)(size_t)from));
+    return b;
+}
 #else
+static inline int8
+get_step(__local const uint *from)
+{
     uint words[8];
-#pragma unroll
     for (uint i = 0; i < 8; i++)
         words[i] = from[i * SG + get_sub_group_local_id()];
     return as_int8(vload8(0, words));
-#endif
 }
+#endif
 
 /* Where part n of a turn is, of row block r. */
 static inline __local uint *

@@ -61,18 +61,54 @@ tiles_at(const struct tiles *t, const uint n, uint place,
         from[i] = t->x + (t->at[i] + place);
 }
 
-/* Token block `block` of the step that is `steps` steps behind `from`. */
-static inline matrix_a
-load_step(__global const ushort *const from[TOKEN_TILES], const uint block,
-          const uint steps)
+/* The two token blocks of a tile's step; `steps` is a constant. With 16 lanes one message brings
+ * both, 512 bytes; of block reads the compiler makes two. A message takes its address from the
+ * first element of a register: hence XM_P. */
+#if MATRIX_ENGINE && SG == 16
+#define STEP_CASE(n, bytes)                                                              \
+    case n:                                                                              \
+        __asm__("{\n"                                                                    \
+                ".decl XM_P v_type=G type=uq num_elts=1 align=GRF\n"                     \
+                ".decl XM_A v_type=G type=uq num_elts=1 alias=<%1,0>\n"                  \
+                "add (M1_NM, 1) XM_P(0,0)<1> XM_A(0,0)<0;1,0> " bytes ":uw\n"            \
+                "lsc_load.ugm (M1_NM, 1) %0:d64x64t flat[XM_P]:a64\n"                    \
+                "}\n"                                                                    \
+                : "=rw"(both)                                                            \
+                : "rw.u"(tile));                                                         \
+        break;
+
+static inline void
+load_step(__global const ushort *tile, const uint steps, matrix_a a[2])
 {
-    __global const ushort *at =
-        from[block / 2] + (steps * STEP_HALVES + block % 2 * (STEP_HALVES / 2));
+    short16 both;
+    switch (steps) {
+        STEP_CASE(0, "0x0")
+        STEP_CASE(1, "0x200")
+        STEP_CASE(2, "0x400")
+        STEP_CASE(3, "0x600")
+        STEP_CASE(4, "0x800")
+        STEP_CASE(5, "0xa00")
+        STEP_CASE(6, "0xc00")
+        STEP_CASE(7, "0xe00")
+        STEP_CASE(8, "0x1000")
+        STEP_CASE(9, "0x1200")
+        STEP_CASE(10, "0x1400")
+        STEP_CASE(11, "0x1600")
+        STEP_CASE(12, "0x1800")
+        STEP_CASE(13, "0x1a00")
+        STEP_CASE(14, "0x1c00")
+        STEP_CASE(15, "0x1e00")
+    }
+    a[0] = both.lo;
+    a[1] = both.hi;
+}
+#else
+static inline matrix_a
+load_block(__global const ushort *at)
+{
 #if SG == 8
     __global const uint *words = (__global const uint *)at + get_sub_group_local_id() * 8;
     return as_int8((uint8)(vload4(0, words), vload4(1, words)));
-#elif MATRIX_ENGINE
-    return as_short8(intel_sub_group_block_read_us8(at));
 #else
     ushort rows[8];
     for (uint i = 0; i < 8; i++)
@@ -80,6 +116,14 @@ load_step(__global const ushort *const from[TOKEN_TILES], const uint block,
     return as_short8(vload8(0, rows));
 #endif
 }
+
+static inline void
+load_step(__global const ushort *tile, const uint steps, matrix_a a[2])
+{
+    a[0] = load_block(tile + steps * STEP_HALVES);
+    a[1] = load_block(tile + (steps * STEP_HALVES + STEP_HALVES / 2));
+}
+#endif
 
 static inline void
 clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
@@ -99,11 +143,14 @@ add_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
     UNROLL_PRODUCTS
     for (uint s = 0; s < steps; s++) {
         UNROLL_PRODUCTS
-        for (uint i = 0; i < 2 * tiles; i++) {
-            const matrix_a a = load_step(from, i, first + s * apart);
+        for (uint t = 0; t < tiles; t++) {
+            matrix_a a[2];
+            load_step(from[t], first + s * apart, a);
             UNROLL_PRODUCTS
-            for (uint r = 0; r < rows; r++)
-                acc[r][i] = matrix_mad(a, b[r][s], acc[r][i]);
+            for (uint i = 0; i < 2; i++)
+                UNROLL_PRODUCTS
+                for (uint r = 0; r < rows; r++)
+                    acc[r][2 * t + i] = matrix_mad(a[i], b[r][s], acc[r][2 * t + i]);
         }
     }
 }
@@ -116,21 +163,26 @@ add_scaled_products(__global const ushort *const from[TOKEN_TILES], const uint r
                     const float factor[ROW_BLOCKS], float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
 {
     UNROLL_PRODUCTS
-    for (uint i = 0; i < 2 * tiles; i++) {
-        float8 c[ROW_BLOCKS];
+    for (uint t = 0; t < tiles; t++) {
+        float8 c[2][ROW_BLOCKS];
         UNROLL_PRODUCTS
         for (uint r = 0; r < rows; r++)
-            c[r] = 0.0f;
+            c[0][r] = c[1][r] = 0.0f;
         UNROLL_PRODUCTS
         for (uint s = 0; s < steps; s++) {
-            const matrix_a a = load_step(from, i, first + s * apart);
+            matrix_a a[2];
+            load_step(from[t], first + s * apart, a);
             UNROLL_PRODUCTS
-            for (uint r = 0; r < rows; r++)
-                c[r] = matrix_mad(a, b[r][s], c[r]);
+            for (uint i = 0; i < 2; i++)
+                UNROLL_PRODUCTS
+                for (uint r = 0; r < rows; r++)
+                    c[i][r] = matrix_mad(a[i], b[r][s], c[i][r]);
         }
         UNROLL_PRODUCTS
-        for (uint r = 0; r < rows; r++)
-            acc[r][i] += c[r] * factor[r];
+        for (uint i = 0; i < 2; i++)
+            UNROLL_PRODUCTS
+            for (uint r = 0; r < rows; r++)
+                acc[r][2 * t + i] += c[i][r] * factor[r];
     }
 }
 
