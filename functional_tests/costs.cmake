@@ -23,6 +23,7 @@ set(costs
     test_cli_chat_terminal   25
     test_two_devices_current 20
     test_dry_gguf_current    20
+    test_dry_chips_current   20
     test_cli_compile         20
     test_cli_gguf_context    20
     test_cli_parallel        20

@@ -30,11 +30,27 @@ const std::vector<Facts> facts_of_22_43 = {
     {"dg2",   "xe_hpg", false, 8, 4, 16, 8}, {"pvc",   "xe_hpc", false, 1, 8,  8,  8},
 };
 const std::vector<Facts> facts_of_current = {
-    {"tgllp", "xe_lp",  true,  1, 6, 16, 7}, {"dg1",   "xe_lp",  false, 1, 6,  16, 7},
-    {"dg2",   "xe_hpg", false, 8, 4, 16, 8}, {"mtl",   "xe_hpg", true,  2, 4,  16, 8},
-    {"arl",   "xe_hpg", true,  2, 4, 16, 8}, {"pvc",   "xe_hpc", false, 8, 16, 8,  8},
-    {"bmg",   "xe2",    false, 5, 4, 8,  8}, {"lnl",   "xe2",    true,  2, 4,  8,  8},
-    {"ptl",   "xe3",    true,  3, 4, 8, 10}, {"nvl-u", "xe3",    true,  1, 4,  8,  10},
+    {"tgllp",   "xe_lp",  true,  1, 6, 16, 7},
+    {"rkl",     "xe_lp",  true,  1, 2, 16, 7},
+    {"adls",    "xe_lp",  true,  1, 2, 16, 7},
+    {"adlp",    "xe_lp",  true,  1, 6, 16, 7},
+    {"adln",    "xe_lp",  true,  1, 2, 16, 7},
+    {"dg1",     "xe_lp",  false, 1, 6, 16, 7},
+    {"dg2",     "xe_hpg", false, 8, 4, 16, 8},
+    {"acm-g11", "xe_hpg", false, 2, 4, 16, 8},
+    {"mtl",     "xe_hpg", true,  2, 4, 16, 8},
+    {"mtl-u",   "xe_hpg", true,  1, 4, 16, 8},
+    {"arl",     "xe_hpg", true,  2, 4, 16, 8},
+    {"pvc",     "xe_hpc", false, 8, 16, 8,  8},
+    {"bmg",     "xe2",    false, 5, 4, 8,  8},
+    {"bmg-g31", "xe2",    false, 8, 4, 8,  8},
+    {"lnl",     "xe2",    true,  2, 4, 8,  8},
+    {"ptl",     "xe3",    true,  3, 4, 8,  10},
+    {"ptl-u",   "xe3",    true,  1, 4, 8,  10},
+    {"wcl",     "xe3",    true,  1, 2, 8,  10},
+    {"nvl-s",   "xe3",    true,  1, 4, 8,  10},
+    {"nvl-u",   "xe3",    true,  1, 4, 8,  10},
+    {"nvl-p",   "xe3",    true,  3, 4, 8,  10},
 };
 /* clang-format on */
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Small models on every chip that Intel's current driver knows, first with nothing compiled, then
+ * again: what a decoded token asks of the driver, held to what it asked when the table below was
+ * written. --all runs each model on each chip, else one of them runs on one. What chips have is in
+ * test_devices.cpp, prompts of many tokens are in test_dry_run.cpp.
+ */
+#include <sys/resource.h>
+
+#include "functional_tests/common/cases.h"
+#include "functional_tests/dry_run/lean.h"
+
+namespace
+{
+
+/* At most, on any chip: kernels, copies and flushes of a token, the choice of it among them; of the
+ * whole run the objects (kernels and sub-buffers) that are made, and MiB of the device's memory. */
+struct Model {
+    Kind kind;
+    double kernels, copies, flushes, objects, mib;
+};
+/* clang-format off */
+const std::vector<Model> models = {
+    {{"qwen3moe-tiny/ov/int4_asym_g64",   2, A_LAYER,     3, true}, 24, 1, 2, 56,  4.5},
+    {{"gpt-oss-tiny/ov/int4_sym_g64",     4, A_LAYER,     3, true}, 42, 1, 2, 74,  4.9},
+    {{"gemma4-moe-tiny/ov/int4_asym_g32", 6, A_LAYER + 2, 3, true}, 76, 1, 3, 119, 6.3},
+};
+/* clang-format on */
+
+void
+PrintTo(const Model &model, std::ostream *out)
+{
+    *out << model.kind.name;
+}
+
+/* Of all programs that have ended. */
+double
+seconds_of_programs()
+{
+    struct rusage r;
+    getrusage(RUSAGE_CHILDREN, &r);
+    return static_cast<double>(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+           1e-6 * static_cast<double>(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+}
+
+long
+files_in(const std::string &folder)
+{
+    return std::distance(std::filesystem::recursive_directory_iterator(folder), {});
+}
+
+class DryChips : public testing::TestWithParam<std::tuple<std::string, Model>>
+{
+  protected:
+    void SetUp() override
+    {
+        if (!has_intel_driver())
+            GTEST_SKIP() << no_driver;
+        cache = testing::TempDir() + "xemoe_chips_" + std::to_string(getpid());
+        std::filesystem::create_directory(cache);
+    }
+
+    void TearDown() override
+    {
+        if (!cache.empty())
+            std::filesystem::remove_all(cache);
+    }
+
+    std::string cache; /* what the driver keeps of its compiler's work */
+};
+
+/* The last token, and the whole run. */
+void
+expect_no_more(const Seen &s, const Model &model)
+{
+    const size_t last = s.runs() - 1;
+    EXPECT_LE(s.run(last, "kernels"), model.kernels);
+    EXPECT_LE(s.run(last, "copies"), model.copies);
+    EXPECT_LE(s.run(last, "flushes"), model.flushes);
+    EXPECT_EQ(s.run(last, "objects"), 0);
+    EXPECT_LE(s.counted.number("/objects"), model.objects);
+    EXPECT_LE(s.counted.number("/memory/total_peak") / 1048576.0, model.mib);
+}
+
+/* Of docs/intel_gpu.md. */
+void
+print_row(const Chip &c, const Seen &s, const Model &model, double cold, double warm)
+{
+    const size_t last = s.runs() - 1;
+    printf("| %s | %s | %.0f + %.0f | %.0f | %.0f | %.0f | %.2f | %.1f | %.1f |\n",
+           c.name, model.kind.name, s.run(last, "kernels"), s.run(last, "copies"),
+           s.run(last, "flushes"), s.run(last, "waits"), s.counted.number("/objects"),
+           s.counted.number("/memory/total_peak") / 1048576.0, cold, warm);
+}
+
+/* The second run finds all that the driver's compiler has made in the first. */
+TEST_P(DryChips, TokensAskNoMoreThanTheyDid)
+{
+    const Chip &c = chip(std::get<0>(GetParam()));
+    const Model &model = std::get<1>(GetParam());
+    const std::string path = std::string(XM_MODELS_DIR "/") + model.kind.name;
+    double cold = 0;
+    long kept = 0;
+    expect_chip(c);
+    for (const bool is_warm : {false, true}) {
+        SCOPED_TRACE(is_warm ? "warm" : "cold");
+        const double before = seconds_of_programs();
+        const Seen s = generate(c, path, "short", {}, {"NEO_CACHE_DIR=" + cache});
+        const double took = seconds_of_programs() - before;
+        if (s.outcome.code != 0 || s.runs() == 0)
+            return;
+        expect_clean_calls(s);
+        expect_lean_tokens(s, model.kind);
+        expect_lean_memory(s, model.kind, path);
+        expect_no_more(s, model);
+        if (!is_warm) {
+            cold = took;
+            kept = files_in(cache);
+            EXPECT_GT(kept, 0);
+        } else {
+            EXPECT_EQ(files_in(cache), kept);
+            print_row(c, s, model, cold, took);
+        }
+    }
+}
+
+std::vector<std::string>
+chips_of_driver()
+{
+    std::vector<std::string> names;
+    for (const Chip &c : chips) {
+        if (c.driver == driver())
+            names.push_back(c.name);
+    }
+    return names;
+}
+
+std::string
+case_name(const testing::TestParamInfo<std::tuple<std::string, Model>> &info)
+{
+    std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param).kind.name;
+    name.resize(name.find('/'));
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DryChips,
+                         testing::ValuesIn(dealt(some(chips_of_driver(), 1), models, 1)),
+                         case_name);
+
+} // namespace
