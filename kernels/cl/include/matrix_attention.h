@@ -39,11 +39,19 @@
 
 /* ---- scores -------------------------------------------------------------------------- */
 
-/* The products of the rows with the first `keys` keys of a tile, a constant as in what follows. */
+static inline matrix_a
+query_matrix(const struct query *r, uint i, uint step)
+{
+    return local_matrix(r->q + (i * (D / 16) + step) * 8 * SG);
+}
+
+/* The products of the rows with the first `keys` keys of a tile, a constant as in what follows. q
+ * is kept for all blocks of keys where that is one step at a time, else there are no registers. */
 static inline void
 dots(const struct query *r, const struct unit u[UNITS], uint keys, bool is_near,
      float8 s[KEY_BLOCKS][ROW_BLOCKS])
 {
+    uint scales[KEY_BLOCKS];
     UNROLL_PRODUCTS
     for (uint b = 0; b < keys / SG; b++)
         UNROLL_PRODUCTS
@@ -51,17 +59,24 @@ dots(const struct query *r, const struct unit u[UNITS], uint keys, bool is_near,
             s[b][i] = 0.0f;
     UNROLL_PRODUCTS
     for (uint step = 0; step < D / 16; step += READ_STEPS) {
+        matrix_a q[ROW_BLOCKS];
+        UNROLL_PRODUCTS
+        for (uint i = 0; i < ROW_BLOCKS; i++)
+            q[i] = query_matrix(r, i, step);
         UNROLL_PRODUCTS
         for (uint b = 0; b < keys / SG; b++) {
+            const struct unit *of = &u[b * SG / UNIT];
             int8 k[READ_STEPS];
-            key_matrices(&u[b * SG / UNIT], b * SG % UNIT, step, is_near, k);
+            if (step % SCALED_STEPS == 0)
+                scales[b] = key_scales(of, b * SG % UNIT, step, is_near);
+            key_matrices(of, b * SG % UNIT, step, scales[b], is_near, k);
             UNROLL_PRODUCTS
             for (uint n = 0; n < READ_STEPS; n++)
                 UNROLL_PRODUCTS
                 for (uint i = 0; i < ROW_BLOCKS; i++)
-                    s[b][i] = matrix_mad(
-                        local_matrix(r->q + (i * (D / 16) + step + n) * 8 * SG), k[n],
-                        s[b][i]);
+                    s[b][i] = matrix_mad(READ_STEPS == 1 ? q[i]
+                                                         : query_matrix(r, i, step + n),
+                                         k[n], s[b][i]);
         }
     }
 }
@@ -205,16 +220,17 @@ add_values(const struct query *r, const struct unit u[UNITS], uint keys,
         const uint first = min(r->first_value + c * SG, (uint)(DV - READ_CHUNKS * SG));
         UNROLL_PRODUCTS
         for (uint k = 0; k < keys; k += READ_KEYS) {
-            int8 v[READ_MATRICES];
-            slots factors[READ_MATRICES];
-            value_matrices(&u[k / UNIT], k % UNIT, first, !kept, v, factors);
+            struct values v;
+            read_values(&u[k / UNIT], k % UNIT, first, !kept, &v);
             UNROLL_PRODUCTS
             for (uint n = 0; n < READ_MATRICES; n++) {
                 const uint block = k / 16 + n / READ_CHUNKS, to = c + n % READ_CHUNKS;
-                const int8 b = kept ? v[n] & as_int8(kept[block]) : v[n];
+                slots factors;
+                const int8 numbers = value_matrix(&v, n, &factors),
+                           b = kept ? numbers & as_int8(kept[block]) : numbers;
                 UNROLL_PRODUCTS
                 for (uint i = 0; i < ROW_BLOCKS; i++)
-                    sums->o[i][to] = matrix_mad(chunk_weights(a[block][i], factors[n]), b,
+                    sums->o[i][to] = matrix_mad(chunk_weights(a[block][i], factors), b,
                                                 sums->o[i][to]);
             }
         }
@@ -319,7 +335,7 @@ attend(const struct attention *a, const struct query *r, struct sums *sums)
 /* ---- results ------------------------------------------------------------------------- */
 
 /* Where 8 lanes have values in another order, they get neighbours: halves have the order of
- * matrix_pairs.h, others the even values in one chunk and the odd ones in the next. */
+ * matrix_pairs.h, nibbles the even values in one chunk and the odd ones in the next. */
 static inline void
 order_values(float y[VALUE_CHUNKS])
 {
@@ -327,7 +343,7 @@ order_values(float y[VALUE_CHUNKS])
     UNROLL_PRODUCTS
     for (uint c = 0; c < VALUE_CHUNKS; c += PAIR_MATRICES)
         order_pairs(y + c);
-#elif SG == 8
+#elif SG == 8 && IS_4_BITS(V_CACHE)
     const uint lane = get_sub_group_local_id();
     UNROLL_PRODUCTS
     for (uint c = 0; c < VALUE_CHUNKS; c += 2) {

@@ -7,8 +7,14 @@
  * block of 16 PIECES values has
  *
  *     in lane l   the value (m % 2 * 2 + l / 4) * 4 PIECES + m / 2 * 4 + l % 4
+ *
+ * Where V is cached in nibbles, 16 bits are taken for a half here, and a lane reads two of them: so
+ * one register has 8 of both keys, and lane l of the only matrix those at l.
  */
-#if DV == 64
+#if IS_4_BITS(V_CACHE)
+#define PIECES 0
+typedef uint pieces;
+#elif DV == 64
 #define PIECES 4 /* of four values, that a lane reads at once; more would spill registers */
 typedef ulong4 pieces;
 #elif DV % (32 * ((DV + 127) / 128)) == 0
@@ -18,24 +24,33 @@ typedef ulong2 pieces;
 #define PIECES 1
 typedef ulong pieces;
 #endif
-#define PAIR_MATRICES (2 * PIECES)
+#define PAIR_MATRICES (PIECES ? 2 * PIECES : 1)
+#define LANE_BYTES    ((uint)sizeof(pieces))
 
 #if MATRIX_ENGINE
 #if PIECES == 4
-#define LOAD_PIECES(p) vload4(0, p)
-#define PAIR_HALVES "128"
+#define LOAD_PIECES(p) vload4(0, (__global const ulong *)(p))
+#define PAIR_HALVES    "128"
 #elif PIECES == 2
-#define LOAD_PIECES(p) vload2(0, p)
-#define PAIR_HALVES "64"
+#define LOAD_PIECES(p) vload2(0, (__global const ulong *)(p))
+#define PAIR_HALVES    "64"
+#elif PIECES == 1
+#define LOAD_PIECES(p) (*(__global const ulong *)(p))
+#define PAIR_HALVES    "32"
 #else
 #define LOAD_PIECES(p) (*(p))
-#define PAIR_HALVES "32"
+#define PAIR_HALVES    "16"
+#endif
+#if PIECES
+#define PAIR_ROWS "<16;8,1>"
+#else
+#define PAIR_ROWS "<8;8,1>"
 #endif
 
 #define PAIR_OF(name, operand)                                                           \
     ".decl " name " v_type=G type=uw num_elts=" PAIR_HALVES " alias=<" operand ",0>\n"
 #define PUT_PAIR(word, half, name, at)                                                   \
-    "mov (M1_NM, 16) XM_D(" word "," half ")<2> " name at "<16;8,1>\n"
+    "mov (M1_NM, 16) XM_D(" word "," half ")<2> " name at PAIR_ROWS "\n"
 #define PUT_KEYS(word, low, high, at) PUT_PAIR(word, "0", low, at) PUT_PAIR(word, "1", high, at)
 /* A matrix, of which each pair's registers have 8 halves of both keys at `at`. */
 #define PAIR_MATRIX(at)                                                                  \
@@ -61,7 +76,9 @@ pair_matrix(const pieces p[8], uint m)
     int8 d;
     switch (m) {
         PAIR_CASE(0, "(0,0)")
+#if PIECES > 0
         PAIR_CASE(1, "(0,8)")
+#endif
 #if PIECES > 1
         PAIR_CASE(2, "(2,0)")
         PAIR_CASE(3, "(2,8)")
@@ -83,27 +100,30 @@ pair_matrices(__global const uchar *values, uint bytes, bool is_near, int8 to[PA
 {
     const uint lane = get_sub_group_local_id();
 #if MATRIX_ENGINE
-    const uint of_lane = lane / 4 * (DV * 2) + lane % 4 * (8 * PIECES);
+    const uint of_lane = lane / 4 * VALUE_BYTES + lane % 4 * LANE_BYTES;
     pieces p[8];
 #pragma unroll
     for (uint i = 0; i < 8; i++)
-        p[i] = LOAD_PIECES((__global const ulong *)words_behind(
-            values, of_lane + (bytes + i * (DV * 4)), is_near));
+        p[i] = LOAD_PIECES(
+            words_behind(values, of_lane + (bytes + i * (2 * VALUE_BYTES)), is_near));
 #pragma unroll
     for (uint m = 0; m < PAIR_MATRICES; m++)
         to[m] = pair_matrix(p, m);
 #else
     for (uint m = 0; m < PAIR_MATRICES; m++) {
-        const uint value = (m % 2 * 2 + lane / 4) * (4 * PIECES) + m / 2 * 4 + lane % 4;
+        const uint value =
+            PIECES ? (m % 2 * 2 + lane / 4) * (4 * PIECES) + m / 2 * 4 + lane % 4 : lane;
         __global const ushort *v = (__global const ushort *)(values + bytes) + value;
         uint words[8];
         for (uint c = 0; c < 8; c++)
-            words[c] = v[c * DV] | (uint)v[(c + 8) * DV] << 16;
+            words[c] =
+                v[c * (VALUE_BYTES / 2)] | (uint)v[(c + 8) * (VALUE_BYTES / 2)] << 16;
         to[m] = as_int8(vload8(0, words));
     }
 #endif
 }
 
+#if PIECES
 /* What a row has of the matrices of a block, y, in the order of the values: four neighbours are in
  * neighbouring lanes of one matrix. */
 static inline float
@@ -127,3 +147,4 @@ order_pairs(float *y)
     for (uint m = 0; m < PAIR_MATRICES; m++)
         y[m] = in_order[m];
 }
+#endif

@@ -31,18 +31,21 @@
 #define READS_VALUES_2D                                                                  \
     (READS_2D && VALUE_BYTES >= 64 && (IS_HALF(V_CACHE) || UNIT == 32))
 
-/* Values that are read at once: chunks of a value a lane, of how many keys. 8 lanes read halves in
- * words, one or two at a time. */
+/* Values that are read at once: chunks of a value a lane, of how many keys. Of nibbles 8 lanes read
+ * those of 16 bits, two blocks of which these are the even ones and the odd ones. */
 #if SG == 16
 #define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 2 : 1)
-#elif !IS_HALF(V_CACHE)
-#define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 4 : 2)
-#else
+#elif IS_HALF(V_CACHE)
 #define READ_CHUNKS PAIR_MATRICES
+#elif IS_4_BITS(V_CACHE)
+#define READ_CHUNKS 4
+#else
+#define READ_CHUNKS BYTE_CHUNKS
 #endif
 #define READ_KEYS     (READS_VALUES_2D && UNIT == 32 ? 32 : 16)
 #define READ_MATRICES (READ_KEYS / 16 * READ_CHUNKS)
 #define READ_STEPS    (IS_4_BITS(K_CACHE) ? 2 : 1) /* of K */
+#define SCALED_STEPS  4 /* whose scales in K are a word, which is read at once */
 
 #if SG == 8
 #define AS_MATRIX(x) as_int8(x)
@@ -124,7 +127,9 @@ static inline bool
 unit_is_near(const struct unit *u)
 {
     return !NEAR_TILES || (is_within_4_gib(u->k.values, UNIT * ROW_BYTES(K_CACHE, D)) &&
-                           is_within_4_gib(u->v.values, UNIT * ROW_BYTES(V_CACHE, DV)));
+                           is_within_4_gib(u->k.scales, UNIT * SCALE_BYTES(K_CACHE, D)) &&
+                           is_within_4_gib(u->v.values, UNIT * ROW_BYTES(V_CACHE, DV)) &&
+                           is_within_4_gib(u->v.scales, UNIT * SCALE_BYTES(V_CACHE, DV)));
 }
 
 static inline __global const uint *
@@ -191,9 +196,35 @@ slot_masks(bool p, bool q)
     return vload8(0, masks);
 }
 
-/* READ_STEPS steps of 16 elements of SG keys of a unit, from `first` and from `step` on. */
+/* The scales of SCALED_STEPS steps of SG keys of a unit, from `first` and from `step` on. */
+static inline uint
+key_scales(const struct unit *u, uint first, uint step, bool is_near)
+{
+    const uint row = first + key_of(get_sub_group_local_id());
+    return HAS_SCALES(K_CACHE)
+               ? *words_behind(u->k.scales, row * SCALE_BYTES(K_CACHE, D) + step, is_near)
+               : 0;
+}
+
+/* Where the element of q stands that meets slot i of a step. */
+static inline uint
+element_of_slot(uint i)
+{
+    return IS_HALF(K_CACHE) ? i : (i & 12) | (i & 1) << 1 | (i >> 1 & 1);
+}
+
+/* The value of element i of chunk c of a lane, both from a multiple of 16 values on. */
+static inline uint
+value_of(uint c, uint lane)
+{
+    return SG == 8 && IS_4_BITS(V_CACHE) ? c / 2 * 16 + lane * 2 + c % 2 : c * SG + lane;
+}
+
+/* READ_STEPS steps of 16 elements of SG keys of a unit, from `first` and from `step` on, with what
+ * key_scales has. */
 static inline void
-key_matrices(const struct unit *u, uint first, uint step, bool is_near, int8 to[READ_STEPS])
+key_matrices(const struct unit *u, uint first, uint step, uint scales, bool is_near,
+             int8 to[READ_STEPS])
 {
 #if READS_KEYS_2D
     to[0] = as_int8(__builtin_IB_subgroup_block_read_ap_transpose_u32_m16k8v1(
@@ -208,88 +239,100 @@ key_matrices(const struct unit *u, uint first, uint step, bool is_near, int8 to[
     const uint4 at = vload4(0, words_behind(u->k.values, bytes, is_near));
 #pragma unroll
     for (uint i = 0; i < READ_STEPS; i++) {
-        const struct block b = BLOCK(K_CACHE, key_behind(u->k, row), (step + i) * 16);
+        const struct block b = BLOCK_OF(K_CACHE, scales >> (step + i) % 4 * 8 & 255);
         const uint8 words = LANE_NUMBERS(K_CACHE, CACHED_WORDS(K_CACHE, at, i), b);
         to[i] = as_int8(halves_mul(words, twice(FACTOR(K_CACHE, b))));
     }
 #endif
 }
 
-/* Where the element of q stands that meets slot i of a step. */
-static inline uint
-element_of_slot(uint i)
-{
-    return IS_HALF(K_CACHE) ? i : (i & 12) | (i & 1) << 1 | (i >> 1 & 1);
-}
+/* Whether 8 lanes make halves of V by moving bytes. */
+#define MOVES_BYTES (SG == 8 && !IS_HALF(V_CACHE) && !IS_4_BITS(V_CACHE))
+#if MOVES_BYTES
+#include "matrix_bytes.h"
+#elif SG == 8
+#include "matrix_pairs.h"
+#endif
 
-/* The value of element i of chunk c of a lane, both from a multiple of 16 values on. */
-static inline uint
-value_of(uint c, uint lane)
-{
-    return SG == 8 ? c / 2 * 16 + lane * 2 + c % 2 : c * SG + lane;
-}
+/* What chunks of 16 keys are made of: with 16 lanes the bytes of four keys to a word, with 8 lanes
+ * 16 bits of the keys c and c + 8. */
+#if MOVES_BYTES
+typedef struct byte_values key_words;
+#elif SG == 8
+typedef uint8 key_words;
+#else
+typedef uint4 key_words;
+#endif
 
 #if !IS_HALF(V_CACHE)
-/* Of 16 keys, four to a word with 16 lanes, c and c + 8 with 8 lanes: the bytes of a lane. */
-#define KEY_WORDS (SG == 8 ? 8 : 4)
-
 static inline void
-load_bytes(const struct unit *u, uint key, uint column, bool is_near, uint to[KEY_WORDS])
+load_key_words(const struct unit *u, uint key, uint column, bool is_near, key_words *to)
 {
-    const uint lane = get_sub_group_local_id();
-#pragma unroll
-    for (uint w = 0; w < KEY_WORDS; w++) {
-        __global const uchar *v = u->v.values + key * VALUE_BYTES + column;
-#if SG == 16
-        v += 4 * w * VALUE_BYTES + lane;
-        to[w] = v[0] | (uint)v[VALUE_BYTES] << 8 | (uint)v[2 * VALUE_BYTES] << 16 |
-                (uint)v[3 * VALUE_BYTES] << 24;
-#elif MATRIX_ENGINE
-        const uint at = (key + w) * VALUE_BYTES + column;
-        to[w] = intel_sub_group_block_read_us(
-                    (__global const ushort *)words_behind(u->v.values, at, is_near)) |
-                (uint)intel_sub_group_block_read_us((__global const ushort *)words_behind(
-                    u->v.values, at + 8 * VALUE_BYTES, is_near))
-                    << 16;
+#if MOVES_BYTES
+    load_byte_values(u->v.values, key * VALUE_BYTES + column, is_near, to);
+#elif SG == 8
+    int8 pairs[PAIR_MATRICES];
+    pair_matrices(u->v.values, key * VALUE_BYTES + column, is_near, pairs);
+    *to = as_uint8(pairs[0]);
 #else
-        to[w] = ((__global const ushort *)(v + w * VALUE_BYTES))[lane] |
-                (uint)((__global const ushort *)(v + (w + 8) * VALUE_BYTES))[lane] << 16;
+    uint words[4];
+#pragma unroll
+    for (uint w = 0; w < 4; w++) {
+        __global const uchar *v = u->v.values + (key + 4 * w) * VALUE_BYTES + column +
+                                  get_sub_group_local_id();
+        words[w] = v[0] | (uint)v[VALUE_BYTES] << 8 | (uint)v[2 * VALUE_BYTES] << 16 |
+                   (uint)v[3 * VALUE_BYTES] << 24;
+    }
+    *to = vload4(0, words);
 #endif
+}
+
+/* The scales of the blocks that READ_CHUNKS chunks from the value `first` on have in a row of V. */
+static inline uint
+value_scales(const struct unit *u, uint row, uint first, bool is_near)
+{
+    __global const uchar *at = (__global const uchar *)words_behind(
+        u->v.scales, row * SCALE_BYTES(V_CACHE, DV) + first / CACHE_BLOCK, is_near);
+    switch (READ_CHUNKS * SG / CACHE_BLOCK) {
+    case 1: return *at;
+    case 2: return *(__global const ushort *)at;
+    default: return *(__global const uint *)at;
     }
 }
 
-/* 8 words of chunk n of those that bytes have. */
-static inline uint8
-chunk_words(const uint bytes[KEY_WORDS], uint n)
+/* b of chunk n, but for the factors of the slots, which have these centres. */
+static inline int8
+chunk_matrix(const key_words *of, uint n, slots centres)
 {
-#if SG == 16
-    return CACHED_WORDS(V_CACHE, vload4(0, bytes), n);
-#elif IS_4_BITS(V_CACHE)
-    const uint8 at = vload8(0, bytes);
-    return AS_NIBBLES(n == 0 ? at << 6 : n == 1 ? at >> 2 : n == 2 ? at << 2 : at >> 6);
+#if MOVES_BYTES
+    return byte_value_matrix(of, n);
+#elif SG == 8
+    const uint8 words = *of;
+    return as_int8(SLOT_NUMBERS(V_CACHE,
+                                AS_NIBBLES(n == 0   ? words << 6
+                                           : n == 1 ? words >> 2
+                                           : n == 2 ? words << 2
+                                                    : words >> 6),
+                                centres));
 #else
-    return AS_BYTES(n ? vload8(0, bytes) >> 8 : vload8(0, bytes));
+    return as_int8(SLOT_NUMBERS(V_CACHE, CACHED_WORDS(V_CACHE, *of, n), centres));
 #endif
 }
 
-/* b of chunk n of 16 keys from `key` on, but for the factors of the slots of a lane; `bytes` are of
- * READ_CHUNKS chunks from the value `first` on. */
+/* The same, and the factors; value_scales has `low` of the keys, `high` of those 8 behind. */
 static inline int8
-bytes_matrix(const struct unit *u, uint key, uint first, uint n, const uint bytes[KEY_WORDS],
-             slots *factors)
+scaled_chunk(const key_words *of, uint n, uint low, uint high, slots *factors)
 {
-    const uint at = first + value_of(n, 0) / 16 * 16,
-               row = key + key_of(get_sub_group_local_id());
-    const struct block low = BLOCK(V_CACHE, value_behind(u->v, row), at);
+    const uint shift = value_of(n, 0) / CACHE_BLOCK * 8;
+    const struct block first = BLOCK_OF(V_CACHE, low >> shift & 255);
 #if SG == 8
-    const struct block high = BLOCK(V_CACHE, value_behind(u->v, row + 8), at);
-    const slots centres = two_halves(centre_of(low), centre_of(high));
-    *factors = two_halves(FACTOR(V_CACHE, low), FACTOR(V_CACHE, high));
+    const struct block second = BLOCK_OF(V_CACHE, high >> shift & 255);
+    *factors = two_halves(FACTOR(V_CACHE, first), FACTOR(V_CACHE, second));
+    return chunk_matrix(of, n, two_halves(centre_of(first), centre_of(second)));
 #else
-    const slots centres = (slots)two_halves(centre_of(low), 0.0f);
-    *factors = (slots)two_halves(FACTOR(V_CACHE, low), 0.0f);
+    *factors = (slots)two_halves(FACTOR(V_CACHE, first), 0.0f);
+    return chunk_matrix(of, n, (slots)two_halves(centre_of(first), 0.0f));
 #endif
-    return as_int8(SLOT_NUMBERS(V_CACHE, chunk_words(bytes, n), centres));
 }
 #endif
 
@@ -300,15 +343,19 @@ chunk_weights(matrix_a a, slots factors)
     return IS_HALF(V_CACHE) ? a : scaled_columns(a, factors);
 }
 
-#if IS_HALF(V_CACHE) && SG == 8
-#include "matrix_pairs.h"
+/* READ_CHUNKS chunks of values of READ_KEYS keys. */
+struct values {
+#if IS_HALF(V_CACHE)
+    int8 matrices[READ_MATRICES];
+#else
+    key_words words[READ_KEYS / 16];
+    uint low[READ_KEYS / 16], high[READ_KEYS / 16]; /* of value_scales */
 #endif
+};
 
-/* READ_CHUNKS chunks of values of READ_KEYS keys of a unit, from the value `first` and from `key`
- * on; chunks of 16 keys follow each other. What is no halves has factors. */
+/* Those of a unit, from the value `first` and from `key` on. */
 static inline void
-value_matrices(const struct unit *u, uint key, uint first, bool is_near,
-               int8 to[READ_MATRICES], slots factors[READ_MATRICES])
+read_values(const struct unit *u, uint key, uint first, bool is_near, struct values *to)
 {
 #if !IS_HALF(V_CACHE)
     const uint column = first * VALUE_BYTES / DV;
@@ -318,27 +365,30 @@ value_matrices(const struct unit *u, uint key, uint first, bool is_near,
 #endif
     UNROLL_PRODUCTS
     for (uint k = 0; k < READ_KEYS / 16; k++) {
-        uint bytes[KEY_WORDS];
+        const uint row = key + 16 * k + key_of(get_sub_group_local_id());
+        to->low[k] = value_scales(u, row, first, is_near);
+        to->high[k] = SG == 8 ? value_scales(u, row + 8, first, is_near) : 0;
 #if READS_VALUES_2D
-        vstore4(k ? all.hi : all.lo, 0, bytes);
+        to->words[k] = k ? all.hi : all.lo;
 #else
-        load_bytes(u, key + 16 * k, column, is_near, bytes);
+        load_key_words(u, key + 16 * k, column, is_near, &to->words[k]);
 #endif
-        UNROLL_PRODUCTS
-        for (uint n = 0; n < READ_CHUNKS; n++)
-            to[k * READ_CHUNKS + n] = bytes_matrix(u, key + 16 * k, first, n, bytes,
-                                                   &factors[k * READ_CHUNKS + n]);
     }
 #elif READS_VALUES_2D && READ_KEYS == 32
     const uint16 v = __builtin_IB_subgroup_block_read_ap_transform_u16_m32k16v1(
         u->v_block, first, key, 0);
-    to[0] = as_int8(v.lo); /* of 16 keys, then of the others */
-    to[1] = as_int8(v.hi);
+    to->matrices[0] = as_int8(v.lo); /* of 16 keys, then of the others */
+    to->matrices[1] = as_int8(v.hi);
 #elif READS_VALUES_2D
-    to[0] = as_int8(__builtin_IB_subgroup_block_read_ap_transform_u16_m16k16v1(
-        u->v_block, first, key, 0));
+    to->matrices[0] =
+        as_int8(__builtin_IB_subgroup_block_read_ap_transform_u16_m16k16v1(
+            u->v_block, first, key, 0));
 #elif SG == 8
-    pair_matrices(u->v.values, (key * DV + first) * 2, is_near, to);
+    int8 pairs[PAIR_MATRICES];
+    pair_matrices(u->v.values, (key * DV + first) * 2, is_near, pairs);
+#pragma unroll
+    for (uint m = 0; m < PAIR_MATRICES; m++)
+        to->matrices[m] = pairs[m];
 #else
     uint words[8];
 #pragma unroll
@@ -347,6 +397,19 @@ value_matrices(const struct unit *u, uint key, uint first, bool is_near,
                                    first + get_sub_group_local_id();
         words[c] = v[0] | (uint)v[DV] << 16;
     }
-    to[0] = as_int8(vload8(0, words));
+    to->matrices[0] = as_int8(vload8(0, words));
+#endif
+}
+
+/* b of matrix n: chunk n % READ_CHUNKS of the keys from 16 (n / READ_CHUNKS) on. What is no halves
+ * has factors. */
+static inline int8
+value_matrix(const struct values *v, uint n, slots *factors)
+{
+#if IS_HALF(V_CACHE)
+    return v->matrices[n];
+#else
+    const uint k = n / READ_CHUNKS;
+    return scaled_chunk(&v->words[k], n % READ_CHUNKS, v->low[k], v->high[k], factors);
 #endif
 }
