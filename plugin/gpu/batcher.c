@@ -2,7 +2,6 @@
 #include "plugin/gpu/batcher.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 #include "plugin/feeds.h"
 #include "plugin/gpu/ahead.h"
@@ -12,9 +11,7 @@
 struct xm_batcher {
     struct xm_program *program;
     struct xm_request *request;
-    uint32_t port[XM_N_FEEDS];      /* UINT32_MAX: the model has no such input */
-    struct xm_host_tensor *tensors; /* by port: integers of all tokens of a run; owned */
-    uint64_t room[XM_N_FEEDS];      /* elements that a feed's tensor has room for */
+    uint32_t port[XM_N_FEEDS]; /* UINT32_MAX: the model has no such input */
     struct xm_intake intake;
     uint32_t n;             /* entries of the last run, if it has succeeded */
     struct xm_ahead *ahead; /* NULL: no token has been chosen on the device yet */
@@ -83,9 +80,6 @@ xm_batcher_create(struct xm_program *p, struct xm_batcher **out, struct xm_error
     b->program = p;
     xm_program_ref(p);
     enum xm_status s = find_ports(b, err);
-    b->tensors = xm_calloc(p->ports.n_inputs + 1, sizeof(*b->tensors));
-    if (s == XM_OK && !b->tensors)
-        s = xm_no_memory(err, "a batch");
     if (s == XM_OK)
         s = xm_request_create(p, &b->request, err);
     if (s != XM_OK) {
@@ -103,9 +97,6 @@ xm_batcher_destroy(struct xm_batcher *b)
         return;
     xm_ahead_destroy(b->ahead);
     xm_request_destroy(b->request);
-    for (uint32_t i = 0; b->tensors && i < b->program->ports.n_inputs; i++)
-        xm_free(b->tensors[i].data);
-    xm_free(b->tensors);
     xm_intake_free(&b->intake);
     xm_program_unref(b->program);
     xm_free(b);
@@ -115,12 +106,6 @@ struct xm_request *
 xm_batcher_request(struct xm_batcher *b)
 {
     return b->request;
-}
-
-uint64_t
-xm_batcher_chunk(const struct xm_program *p)
-{
-    return xm_intake_chunk_tokens(p);
 }
 
 /* ---- what a run is asked for ------------------------------------------------------------ */
@@ -147,131 +132,7 @@ check_entries(const struct xm_batcher_entry *list, uint32_t n, struct xm_error *
     return XM_OK;
 }
 
-static int
-compare_sequences(const void *a, const void *b)
-{
-    const uintptr_t x = (uintptr_t) * (struct xm_kv_sequence *const *)a;
-    const uintptr_t y = (uintptr_t) * (struct xm_kv_sequence *const *)b;
-    return (x > y) - (x < y);
-}
-
-static enum xm_status
-fail_twice(const struct xm_batcher_entry *list, uint32_t n,
-           const struct xm_kv_sequence *sequence, struct xm_error *err)
-{
-    uint32_t at[2] = {0}, found = 0;
-    for (uint32_t i = 0; i < n && found < 2; i++) {
-        if (list[i].sequence == sequence)
-            at[found++] = i;
-    }
-    return xm_fail(err, XM_INVALID, "sequences %u and %u are the same one", at[0], at[1]);
-}
-
-/* Sorted, equal sequences are neighbours. `sorted` has room for n. */
-static enum xm_status
-check_twice(struct xm_kv_sequence **sorted, const struct xm_batcher_entry *list,
-            uint32_t n, struct xm_error *err)
-{
-    for (uint32_t i = 0; i < n; i++)
-        sorted[i] = list[i].sequence;
-    qsort(sorted, n, sizeof(*sorted), compare_sequences);
-    for (uint32_t i = 1; i < n; i++) {
-        if (sorted[i] == sorted[i - 1])
-            return fail_twice(list, n, sorted[i], err);
-    }
-    return XM_OK;
-}
-
-/* ---- inputs ------------------------------------------------------------------------------ */
-
-/* The tensor of feed f with n elements, to be filled in; NULL: the model has no such input. */
-static enum xm_status
-shape_feed(struct xm_batcher *b, enum xm_feed f, uint64_t n, struct xm_host_tensor **out,
-           struct xm_error *err)
-{
-    *out = b->port[f] == UINT32_MAX ? NULL : &b->tensors[b->port[f]];
-    if (!*out)
-        return XM_OK;
-    struct xm_host_tensor *t = *out;
-    const enum xm_element e = b->program->ports.inputs[b->port[f]].type.element;
-    const uint64_t bytes = xm_element_bits(e) / 8;
-    if (n > b->room[f] || !t->data) {
-        void *larger = xm_realloc(t->data, (size_t)((2 * n + 1) * bytes));
-        if (!larger)
-            return xm_no_memory(err, "input '%s'", xm_feed_names[f]);
-        t->data = larger;
-        b->room[f] = 2 * n;
-    }
-    t->element = e;
-    t->rank = rank_of(f);
-    t->dim[0] = 1;
-    t->dim[t->rank - 1] = (int64_t)n;
-    t->bytes = n * bytes;
-    return XM_OK;
-}
-
-/* One row of ids, positions and ones, and the numbers of the rows that are wanted, as if all were
- * run at once. */
-static enum xm_status
-fill_inputs(struct xm_batcher *b, const struct xm_batcher_entry *list, uint64_t tokens,
-            uint64_t wanted, struct xm_error *err)
-{
-    const uint64_t sizes[XM_N_FEEDS] = {[XM_FEED_IDS] = tokens,
-                                        [XM_FEED_MASK] = tokens,
-                                        [XM_FEED_POSITIONS] = tokens,
-                                        [XM_FEED_BEAMS] = 1,
-                                        [XM_FEED_SAMPLES] = wanted};
-    struct xm_host_tensor *t[XM_N_FEEDS];
-    uint64_t row = 0, sample = 0;
-    for (int f = 0; f < XM_N_FEEDS; f++)
-        XM_TRY(shape_feed(b, f, sizes[f], &t[f], err));
-    if (t[XM_FEED_BEAMS])
-        xm_store_int(t[XM_FEED_BEAMS]->element, t[XM_FEED_BEAMS]->data, 0, 0);
-    for (uint32_t i = 0; i < b->intake.n; i++) {
-        const struct xm_batcher_entry *e = &list[i];
-        const uint64_t past = xm_kv_sequence_past(e->sequence);
-        for (uint64_t k = 0; k < e->n; k++, row++) {
-            const int64_t values[XM_N_FEEDS] = {[XM_FEED_IDS] = e->ids[k],
-                                                [XM_FEED_MASK] = 1,
-                                                [XM_FEED_POSITIONS] =
-                                                    (int64_t)(past + k)};
-            for (int f = XM_FEED_IDS; f <= XM_FEED_POSITIONS; f++) {
-                if (t[f])
-                    xm_store_int(t[f]->element, t[f]->data, row, values[f]);
-            }
-            if (k >= e->n - e->wanted)
-                xm_store_int(t[XM_FEED_SAMPLES]->element, t[XM_FEED_SAMPLES]->data,
-                             sample++, (int64_t)row);
-        }
-    }
-    return XM_OK;
-}
-
 /* ---- a run -------------------------------------------------------------------------------- */
-
-static enum xm_status
-take_entries(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
-             struct xm_error *err)
-{
-    struct xm_intake *f = &b->intake;
-    uint64_t tokens = 0, wanted = 0;
-    XM_TRY(check_entries(list, n, err));
-    XM_TRY(xm_intake_open(f, b->program, n, err));
-    XM_TRY(check_twice(f->chunk.sequences, list, n, err)); /* none has begun */
-    f->tensors = b->tensors;
-    f->is_packed = f->few_tokens_first = true;
-    for (uint32_t i = 0; i < n; i++) {
-        f->rows[i] = (struct xm_intake_row){.sequence = list[i].sequence,
-                                            .ids = list[i].ids,
-                                            .n = list[i].n,
-                                            .wanted = list[i].wanted,
-                                            .at = tokens,
-                                            .result = wanted};
-        tokens += list[i].n;
-        wanted += list[i].wanted;
-    }
-    return fill_inputs(b, list, tokens, wanted, err);
-}
 
 enum xm_status
 xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32_t n,
@@ -279,7 +140,11 @@ xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list, uint32
 {
     xm_batcher_stop(b, NULL);
     b->n = 0;
-    XM_TRY(take_entries(b, list, n, err));
+    XM_TRY(check_entries(list, n, err));
+    XM_TRY(xm_intake_of_ids(&b->intake, b->program, b->port, n, err));
+    for (uint32_t i = 0; i < n; i++)
+        xm_intake_add(&b->intake, list[i].sequence, list[i].ids, list[i].n,
+                      list[i].wanted);
     XM_TRY(xm_request_run_sequences(b->request, &b->intake, err));
     b->n = n;
     return XM_OK;

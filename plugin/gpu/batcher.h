@@ -37,8 +37,6 @@ struct xm_batcher_entry {
 enum xm_status xm_batcher_create(struct xm_program *p, struct xm_batcher **out,
                                  struct xm_error *err);
 void xm_batcher_destroy(struct xm_batcher *b); /* NULL is allowed */
-/* Most rows of a chunk; UINT64_MAX: no limit, because tokens of a sequence may see later ones. */
-uint64_t xm_batcher_chunk(const struct xm_program *p);
 /* Runs the n entries and extends their sequences. A failure leaves every sequence unchanged. */
 enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list,
                               uint32_t n, struct xm_error *err);

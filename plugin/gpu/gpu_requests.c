@@ -474,7 +474,7 @@ xm_gpu_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_erro
     b->control.request = xm_batcher_request(b->batcher);
     b->base.ops = &batch_ops;
     b->base.control = &b->control.base;
-    b->base.chunk = xm_batcher_chunk(program);
+    b->base.chunk = xm_intake_chunk_tokens(program);
     b->base.page = program->config.kv_block_tokens;
     *out = &b->base;
     return XM_OK;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/gpu/intake.h"
 
+#include <stdlib.h>
+
 #include "primitives/form.h"
 #include "runtime/util/memory.h"
 
@@ -33,15 +35,13 @@ make_room(struct xm_intake *f, uint32_t n, struct xm_error *err)
     return XM_OK;
 }
 
-enum xm_status
-xm_intake_open(struct xm_intake *f, const struct xm_program *p, uint32_t n,
-               struct xm_error *err)
+/* Nothing, with room for n rows. */
+static enum xm_status
+open_intake(struct xm_intake *f, const struct xm_program *p, uint32_t n,
+            struct xm_error *err)
 {
     XM_TRY(make_room(f, n, err));
-    for (uint32_t i = 0; i < n; i++)
-        f->rows[i] = (struct xm_intake_row){0};
     *f = (struct xm_intake){.rows = f->rows,
-                            .n = n,
                             .room = f->room,
                             .is_mixed = p->is_ragged,
                             .chunk_tokens = xm_intake_chunk_tokens(p),
@@ -49,6 +49,66 @@ xm_intake_open(struct xm_intake *f, const struct xm_program *p, uint32_t n,
                                       .tokens = f->chunk.tokens,
                                       .sequences = f->chunk.sequences}};
     return XM_OK;
+}
+
+enum xm_status
+xm_intake_of_tensors(struct xm_intake *f, const struct xm_program *p,
+                     const struct xm_host_tensor *tensors, uint64_t tokens,
+                     struct xm_kv_sequence *const *sequences, uint32_t n,
+                     struct xm_error *err)
+{
+    XM_TRY(open_intake(f, p, n, err));
+    f->tensors = tensors;
+    f->tokens = f->all = tokens;
+    if (p->chosen_rows != XM_NO_VALUE)
+        f->chunk_tokens =
+            UINT64_MAX; /* the caller has numbered the rows of the whole run */
+    for (; f->n < n; f->n++)
+        f->rows[f->n] = (struct xm_intake_row){.sequence = sequences[f->n],
+                                               .n = tokens,
+                                               .wanted = tokens,
+                                               .at = f->n * tokens,
+                                               .result = f->n * tokens};
+    return XM_OK;
+}
+
+void
+xm_intake_leave_out(struct xm_intake *f, uint32_t i, uint64_t padding)
+{
+    struct xm_intake_row *row = &f->rows[i];
+    if (!f->is_packed)
+        f->all = f->n * f->tokens;
+    f->is_packed = true;
+    f->all -= padding;
+    row->padding = padding;
+    row->n -= padding;
+    row->wanted -= padding;
+    row->at += padding;
+    row->result += padding;
+}
+
+enum xm_status
+xm_intake_of_ids(struct xm_intake *f, const struct xm_program *p, const uint32_t *ports,
+                 uint32_t n, struct xm_error *err)
+{
+    XM_TRY(open_intake(f, p, n, err));
+    f->ports = ports;
+    f->is_packed = true;
+    return XM_OK;
+}
+
+void
+xm_intake_add(struct xm_intake *f, struct xm_kv_sequence *sequence, const int32_t *ids,
+              uint64_t n, uint64_t wanted)
+{
+    f->rows[f->n++] = (struct xm_intake_row){.sequence = sequence,
+                                             .ids = ids,
+                                             .n = n,
+                                             .wanted = wanted,
+                                             .at = f->all,
+                                             .result = f->wanted};
+    f->all += n;
+    f->wanted += wanted;
 }
 
 void
@@ -107,16 +167,15 @@ choose_from_each(struct xm_intake *f)
         add_to_chunk(f, i, f->chunk.length);
 }
 
-/* Of rows with few tokens first, where that is asked for; then of the others what has room. */
+/* In the rows' order; of ids, rows with few tokens left first, then of the others what has room. */
 static void
 choose_stretches(struct xm_intake *f)
 {
-    for (int many = !f->few_tokens_first; many < 2; many++) {
+    for (int many = f->tensors != NULL; many < 2; many++) {
         for (uint32_t i = 0; i < f->n && f->chunk.length < f->chunk_tokens; i++) {
             const uint64_t left = f->rows[i].n - f->rows[i].done,
                            room = f->chunk_tokens - f->chunk.length;
-            const bool is_turn =
-                !f->few_tokens_first || (left > XM_FEW_TOKENS) == (many == 1);
+            const bool is_turn = f->tensors || (left > XM_FEW_TOKENS) == many;
             if (left == 0 || !is_turn || (f->chunk.n && !f->is_mixed))
                 continue;
             add_to_chunk(f, i, left < room ? left : room);
@@ -156,12 +215,47 @@ xm_intake_past(const struct xm_intake *f)
 
 /* ---- what becomes of the sequences --------------------------------------------------------- */
 
+static int
+compare_sequences(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (struct xm_kv_sequence *const *)a;
+    const uintptr_t y = (uintptr_t) * (struct xm_kv_sequence *const *)b;
+    return (x > y) - (x < y);
+}
+
+static enum xm_status
+fail_twice(const struct xm_intake *f, const struct xm_kv_sequence *sequence,
+           struct xm_error *err)
+{
+    uint32_t at[2] = {0}, found = 0;
+    for (uint32_t i = 0; i < f->n && found < 2; i++) {
+        if (f->rows[i].sequence == sequence)
+            at[found++] = i;
+    }
+    return xm_fail(err, XM_INVALID, "sequences %u and %u are the same one", at[0], at[1]);
+}
+
+/* Sorted, in the room for a chunk's, equal sequences are neighbours. */
+static enum xm_status
+check_twice(struct xm_intake *f, struct xm_error *err)
+{
+    struct xm_kv_sequence **sorted = f->chunk.sequences;
+    for (uint32_t i = 0; i < f->n; i++)
+        sorted[i] = f->rows[i].sequence;
+    if (f->n > 1)
+        qsort(sorted, f->n, sizeof(*sorted), compare_sequences);
+    for (uint32_t i = 1; i < f->n; i++) {
+        if (sorted[i] == sorted[i - 1])
+            return fail_twice(f, sorted[i], err);
+    }
+    return XM_OK;
+}
+
 /* Announces the pages of a run of several chunks, so that the pool allocates one slab for all of
- * them. In a batch of sequences only rows longer than a chunk are announced. */
+ * them. Few tokens often have room in the last page of their sequence. */
 static enum xm_status
 announce(const struct xm_intake *f, struct xm_kv_pool *pool, struct xm_error *err)
 {
-    const uint64_t least = f->few_tokens_first ? f->chunk_tokens : 0;
     size_t n = 0;
     if (f->is_packed ? f->all <= f->chunk_tokens : !xm_intake_is_cut(f))
         return XM_OK;
@@ -169,7 +263,7 @@ announce(const struct xm_intake *f, struct xm_kv_pool *pool, struct xm_error *er
     if (!positions)
         return xm_no_memory(err, "a run of %u sequences", f->n);
     for (uint32_t i = 0; i < f->n; i++) {
-        if (f->rows[i].n > least)
+        if (f->rows[i].n > XM_FEW_TOKENS)
             positions[n++] = f->rows[i].n;
     }
     xm_kv_pool_expect_each(pool, positions, n);
@@ -194,11 +288,8 @@ note(const struct xm_intake *f, struct xm_intake_row *row, struct xm_error *err)
 enum xm_status
 xm_intake_begin(struct xm_intake *f, struct xm_kv_pool *pool, struct xm_error *err)
 {
-    f->done = 0;
-    f->all = f->is_packed ? 0 : f->tokens;
-    f->n_begun = f->n_chunks = 0;
-    for (uint32_t i = 0; i < f->n && f->is_packed; i++)
-        f->all += f->rows[i].n;
+    f->done = f->n_begun = f->n_chunks = 0;
+    XM_TRY(check_twice(f, err));
     XM_TRY(announce(f, pool, err));
     for (; f->n_begun < f->n; f->n_begun++) {
         struct xm_intake_row *row = &f->rows[f->n_begun];

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a run takes in: tokens of sequences, cut into chunks. A request, with padding or without,
- * and a batch of sequences each describe a run by one.
+ * What a run takes in: rows of tokens, each of a sequence, cut into chunks. A request makes one of
+ * its inputs' tensors, with padding or without; a batch of sequences adds rows of ids, of which the
+ * inputs of each chunk are made.
  *
- * The tokens lie in the tensors of the model's inputs in one of two ways, and so do those of a
- * chunk, of which each has at most 4 here:
+ * The rows of a chunk, which has at most 4 tokens here, lie in its inputs in one of two ways:
  *
- *     side by side, a sequence each row      packed, stretches of rows one after the other
+ *     side by side, as in the tensors        packed, one after the other in one row
  *
  *         a b c   ──►   a b | c                  . . a b   ──►   a b d e | f g
  *         d e f         d e | f                  d e f g
  *
- * The sequences grow chunk by chunk, and are restored if the run fails.
+ * Of a batch's rows those with few tokens left come first, as attention takes them. The sequences
+ * grow chunk by chunk, and are restored if the run fails. Only intake.c writes an intake.
  */
 #ifndef XM_PLUGIN_GPU_INTAKE_H
 #define XM_PLUGIN_GPU_INTAKE_H
 
+#include "plugin/feeds.h"
 #include "plugin/gpu/kv/kv_sequence.h"
 #include "plugin/gpu/program.h"
 
@@ -25,13 +27,13 @@ extern "C" {
 
 struct xm_intake_row {
     struct xm_kv_sequence *sequence; /* borrowed; no sequence is in two rows */
-    const int32_t
-        *ids;         /* [n]: its pages may be found by them later; NULL: they must not */
+    const int32_t *
+        ids; /* [n], borrowed: its pages may be found by them later; NULL: they must not */
     uint64_t n;       /* tokens */
     uint64_t wanted;  /* number of last tokens whose results are wanted */
     uint64_t padding; /* positions before the tokens that are counted and not stored */
-    /* Packed: the place of the first token in the tensors, and of the first wanted result in the
-     * results, both as if these had one row. */
+    /* The place of the first token in the tensors, and of the first wanted result in the results,
+     * both as if these had one row. */
     uint64_t at, result;
     uint64_t done; /* tokens in earlier chunks */
     struct {
@@ -51,16 +53,18 @@ struct xm_intake_chunk {
 
 /* All zeros: an empty one. */
 struct xm_intake {
-    const struct xm_host_tensor *tensors; /* borrowed, by port: inputs of the whole run */
+    const struct xm_host_tensor
+        *tensors;          /* borrowed, by port; NULL: there are ids instead */
+    const uint32_t *ports; /* borrowed, by enum xm_feed, where there are ids */
     struct xm_intake_row *rows;
     uint32_t n, room;
     bool is_packed;
-    bool is_mixed;         /* packed chunks may have tokens of several rows */
-    bool few_tokens_first; /* packed: as attention takes them; else in the rows' order */
+    bool is_mixed; /* packed chunks may have tokens of several rows */
     uint64_t
         chunk_tokens;   /* most tokens of a chunk, of all rows; UINT64_MAX: all are one */
-    uint64_t tokens;    /* side by side, and before padding was left out: of each row */
+    uint64_t tokens;    /* of each row of the tensors */
     uint64_t done, all; /* tokens before the chunk, and of the run, along `tokens` */
+    uint64_t wanted;    /* results of the run, if it is packed */
     uint32_t n_begun;   /* rows whose sequences are to be restored after a failure */
     uint32_t n_chunks;  /* begun */
     struct xm_intake_chunk chunk;
@@ -69,15 +73,29 @@ struct xm_intake {
 /* Most tokens of a chunk, of all rows together; UINT64_MAX: no limit, because tokens of a sequence
  * may see later ones. */
 uint64_t xm_intake_chunk_tokens(const struct xm_program *p);
-/* Makes *f one of n empty rows for the program, side by side and with nothing done. */
-enum xm_status xm_intake_open(struct xm_intake *f, const struct xm_program *p, uint32_t n,
-                              struct xm_error *err);
+/* Makes *f a run of the tensors, which have `tokens` tokens of each of n sequences side by side. n
+ * is 0 where the program has no KV cache. */
+enum xm_status xm_intake_of_tensors(struct xm_intake *f, const struct xm_program *p,
+                                    const struct xm_host_tensor *tensors, uint64_t tokens,
+                                    struct xm_kv_sequence *const *sequences, uint32_t n,
+                                    struct xm_error *err);
+/* Leaves the padding out that row i begins with, maybe 0 tokens; the rows are packed from then
+ * on. */
+void xm_intake_leave_out(struct xm_intake *f, uint32_t i, uint64_t padding);
+/* Makes *f an empty run with room for n packed rows of ids; ports[feed] is the input for them,
+ * UINT32_MAX: there is none. */
+enum xm_status xm_intake_of_ids(struct xm_intake *f, const struct xm_program *p,
+                                const uint32_t *ports, uint32_t n, struct xm_error *err);
+/* Adds n tokens of a sequence, the results of the last `wanted` of which are wanted. */
+void xm_intake_add(struct xm_intake *f, struct xm_kv_sequence *sequence,
+                   const int32_t *ids, uint64_t n, uint64_t wanted);
 void xm_intake_free(struct xm_intake *f);
 /* Whether chunks have other tensors than the run. */
 bool xm_intake_is_cut(const struct xm_intake *f);
 
 /* Begins a run: notes how the sequences are, counts their padding, and announces to `pool` how long
- * those will be that go in several chunks. After a failure call xm_intake_cancel. */
+ * those will be that go in several chunks. After a failure call xm_intake_cancel. XM_INVALID: a
+ * sequence is in two rows. */
 enum xm_status xm_intake_begin(struct xm_intake *f, struct xm_kv_pool *pool,
                                struct xm_error *err);
 /* Chooses the tokens of the next chunk; false: all have run. Side by side, there is one chunk at

@@ -186,7 +186,7 @@ close_context(struct context *c)
 static enum xm_status
 feed_sequence(struct context *c, uint64_t tokens, struct xm_error *err)
 {
-    const uint64_t chunk = xm_batcher_chunk(xm_request_program(c->request));
+    const uint64_t chunk = xm_intake_chunk_tokens(xm_request_program(c->request));
     int32_t *ids = xm_calloc(tokens < chunk ? tokens : chunk, sizeof(*ids));
     enum xm_status s = ids ? XM_OK : xm_no_memory(err, "a plan");
     while (tokens && s == XM_OK) {
@@ -227,7 +227,7 @@ static enum xm_status
 feed_ends(struct context *c, uint64_t tokens, struct xm_error *err)
 {
     const struct xm_program *p = xm_request_program(c->request);
-    const uint64_t chunk = xm_batcher_chunk(p), page = p->config.kv_block_tokens;
+    const uint64_t chunk = xm_intake_chunk_tokens(p), page = p->config.kv_block_tokens;
     if (!c->batcher || tokens / MOST_FED < chunk)
         return feed(c, tokens, err);
     const uint64_t ends = MOST_FED / 2 * chunk;
@@ -354,7 +354,7 @@ take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
           struct xm_error *err)
 {
     const struct xm_program *p = xm_request_program(c->request);
-    const uint64_t chunk = xm_batcher_chunk(p);
+    const uint64_t chunk = xm_intake_chunk_tokens(p);
     *out = (struct xm_run_work){.tokens = tokens, .n_steps = p->n_steps};
     out->steps = xm_calloc(p->n_steps + 1, sizeof(*out->steps));
     if (!out->steps)

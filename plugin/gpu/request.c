@@ -279,23 +279,20 @@ xm_request_bind(struct xm_request *r, const struct xm_host_tensor *inputs, uint6
 
 /* The rows of the run, by beam_idx as int32, whose length the bindings have checked. */
 static enum xm_status
-begin_rows(struct xm_request *r, struct xm_error *err)
+begin_rows(struct xm_request *r, uint32_t batch, struct xm_error *err)
 {
     const struct xm_host_tensor *beams =
         xm_request_input_named(r, r->inputs, r->program->beam_idx);
-    struct xm_intake *f = &r->intake;
     int32_t *idx = NULL;
     if (beams) {
-        idx = xm_malloc(((size_t)f->n + 1) * sizeof(*idx));
+        idx = xm_malloc(((size_t)batch + 1) * sizeof(*idx));
         if (!idx)
             return xm_no_memory(err, "the beam index");
-        for (uint32_t b = 0; b < f->n; b++)
+        for (uint32_t b = 0; b < batch; b++)
             idx[b] = (int32_t)xm_load_int(beams->element, beams->data, b);
     }
-    const enum xm_status s = xm_kv_rows_begin(&r->rows, f->n, idx, err);
+    const enum xm_status s = xm_kv_rows_begin(&r->rows, batch, idx, err);
     xm_free(idx);
-    for (uint32_t b = 0; b < f->n && s == XM_OK; b++)
-        f->rows[b].sequence = r->rows.list[b];
     return s;
 }
 
@@ -303,23 +300,15 @@ begin_rows(struct xm_request *r, struct xm_error *err)
 static enum xm_status
 take_inputs(struct xm_request *r, struct xm_error *err)
 {
-    const struct xm_program *p = r->program;
-    struct xm_intake *f = &r->intake;
     int64_t tokens = 0, batch = 1;
     xm_bindings_find(&r->bindings, XM_SYMBOL_TOKENS, &tokens);
     xm_bindings_find(&r->bindings, XM_SYMBOL_BATCH, &batch);
-    XM_TRY(xm_intake_open(f, p, r->tables ? (uint32_t)batch : 0, err));
-    f->tensors = r->inputs;
-    f->tokens = (uint64_t)tokens;
-    if (p->chosen_rows != XM_NO_VALUE)
-        f->chunk_tokens =
-            UINT64_MAX; /* the caller has numbered the rows of the whole run */
-    for (uint32_t b = 0; b < f->n; b++)
-        f->rows[b].n = f->rows[b].wanted = f->tokens;
+    if (r->tables)
+        XM_TRY(begin_rows(r, (uint32_t)batch, err));
+    XM_TRY(xm_intake_of_tensors(&r->intake, r->program, r->inputs, (uint64_t)tokens,
+                                r->rows.list, r->rows.n, err));
     XM_TRY(xm_request_read_mask(r, err));
-    if (xm_intake_is_cut(f))
-        XM_TRY(xm_request_fetch_inputs(r, true, err));
-    return r->tables ? begin_rows(r, err) : XM_OK;
+    return xm_intake_is_cut(&r->intake) ? xm_request_fetch_inputs(r, true, err) : XM_OK;
 }
 
 enum xm_status
@@ -343,17 +332,6 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     if (s != XM_OK && r->program->host_states)
         xm_request_reset(r);
     return s;
-}
-
-enum xm_status
-xm_request_run_sequences(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
-{
-    const struct xm_ports *ports = &r->program->ports;
-    for (uint32_t i = 0; i < ports->n_inputs; i++)
-        XM_TRY(xm_port_check_rows(&ports->inputs[i], &f->tensors[i], err));
-    XM_TRY(xm_request_bind(r, f->tensors, 0, err));
-    r->mask_is_full = true;
-    return xm_request_run(r, f, err);
 }
 
 void

@@ -50,9 +50,9 @@ enum xm_status xm_request_set_remote_output(struct xm_request *r, uint32_t outpu
  * earlier run. After a failure the states are as they were before the run; states on the host are
  * empty. */
 enum xm_status xm_request_infer(struct xm_request *r, struct xm_error *err);
-/* Runs tokens of any sequences of the program's pool in place of the request's own rows; f->tensors
- * hold all of them in one row. The first result has the rows that are wanted, of all rows of *f in
- * their order. After a failure the sequences are as they were. */
+/* Runs ids of any sequences of the program's pool in place of the request's own rows. The first
+ * result has the rows that are wanted, of all rows of *f in their order. After a failure the
+ * sequences are as they were. */
 enum xm_status xm_request_run_sequences(struct xm_request *r, struct xm_intake *f,
                                         struct xm_error *err);
 /* A result of the last run; *t points to memory of the request, valid until the next run. The first

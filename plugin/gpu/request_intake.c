@@ -137,38 +137,80 @@ number_rows(struct xm_request *r, const struct xm_intake *f,
     }
 }
 
-/* How an integer input of a packed chunk is filled: the key mask with ones, because padding is left
- * out; beam_idx with row 0, because there is one row; numbers of chosen rows as places in the
- * chunk. */
-enum numbers { AS_THEY_ARE, ONES, ROW_0, ROWS };
-
-static enum numbers
-numbers_of(const struct xm_program *p, uint32_t i, bool is_context)
+/* Whether an input has an element for each position so far, along past + tokens. */
+static bool
+is_context(const struct xm_port *port)
 {
-    if (is_context)
-        return ONES;
-    if (p->input_values[i] == p->chosen_rows)
-        return ROWS;
-    return p->beam_idx && strcmp(p->ports.inputs[i].name, p->beam_idx) == 0 ? ROW_0
-                                                                            : AS_THEY_ARE;
+    const uint32_t axis = axis_of(port, XM_SYMBOL_TOKENS);
+    return axis < port->type.shape.rank &&
+           !xm_dim_is_symbol(port->type.shape.dim[axis], XM_SYMBOL_TOKENS);
+}
+
+/* Which feed input i of a packed chunk is, if it is made for the chunk; XM_N_FEEDS: it has rows of
+ * the run's tensor. Padding is left out: so the key mask has ones, and beam_idx one row. */
+static int
+feed_of(const struct xm_program *p, const struct xm_intake *f, uint32_t i)
+{
+    const struct xm_port *port = &p->ports.inputs[i];
+    int feed = 0;
+    if (!f->is_packed)
+        return XM_N_FEEDS;
+    if (f->tensors)
+        return is_context(port)                                      ? XM_FEED_MASK
+               : p->beam_idx && strcmp(port->name, p->beam_idx) == 0 ? XM_FEED_BEAMS
+                                                                     : XM_N_FEEDS;
+    while (f->ports[feed] != i)
+        feed++;
+    return feed;
+}
+
+/* Input i of `tokens` packed tokens, without data. */
+static void
+shape_feed(struct xm_request *r, uint32_t i, int feed, uint64_t past, uint64_t tokens,
+           uint64_t wanted)
+{
+    const struct xm_port *port = &r->program->ports.inputs[i];
+    const uint64_t n = feed == XM_FEED_BEAMS     ? 1
+                       : feed == XM_FEED_SAMPLES ? wanted
+                       : is_context(port)        ? past + tokens
+                                                 : tokens;
+    struct xm_host_tensor *t = &r->chunk[i];
+    *t = (struct xm_host_tensor){
+        .element = port->type.element, .rank = port->type.shape.rank, .dim = {1}};
+    t->dim[t->rank - 1] = (int64_t)n;
+}
+
+static void
+fill_feed(const struct xm_intake *f, int feed, const struct xm_host_tensor *t)
+{
+    const uint64_t n = (uint64_t)t->dim[t->rank - 1];
+    uint64_t at = 0;
+    if (feed == XM_FEED_MASK || feed == XM_FEED_BEAMS) {
+        for (; at < n; at++)
+            xm_store_int(t->element, t->data, at, feed == XM_FEED_MASK);
+        return;
+    }
+    for (uint32_t k = 0; k < f->chunk.n; k++) {
+        const struct xm_intake_row *row = &f->rows[f->chunk.row[k]];
+        const uint64_t past = xm_kv_sequence_past(row->sequence);
+        for (uint64_t i = 0; i < f->chunk.tokens[k]; i++, at++)
+            xm_store_int(t->element, t->data, at,
+                         feed == XM_FEED_IDS ? row->ids[row->done + i]
+                                             : (int64_t)(past + i));
+    }
 }
 
 static enum xm_status
-fill_numbers(struct xm_request *r, const struct xm_intake *f, uint32_t i,
-             enum numbers numbers, struct xm_error *err)
+make_feed(struct xm_request *r, const struct xm_intake *f, uint32_t i, int feed,
+          struct xm_error *err)
 {
-    struct xm_host_tensor *t = &r->chunk[i];
-    const uint64_t n = numbers == ONES   ? xm_intake_past(f) + f->chunk.length
-                       : numbers == ROWS ? f->chunk.wanted
-                                         : 1;
-    t->dim[0] = 1;
-    t->dim[t->rank - 1] = (int64_t)n;
+    shape_feed(r, i, feed, xm_intake_past(f), f->chunk.length, f->chunk.wanted);
     XM_TRY(make_own(r, i, err));
-    if (numbers == ROWS)
-        number_rows(r, f, t);
-    for (uint64_t e = 0; e < n && numbers != ROWS; e++)
-        xm_store_int(t->element, t->data, e, numbers == ONES);
-    return XM_OK;
+    if (feed == XM_FEED_SAMPLES)
+        number_rows(r, f, &r->chunk[i]);
+    else
+        fill_feed(f, feed, &r->chunk[i]);
+    return xm_port_check_rows(&r->program->ports.inputs[i], &r->chunk[i], err);
 }
 
 /* Axes of `tokens` are cut; side by side, axes of past + tokens end behind the chunk. What is one
@@ -178,21 +220,17 @@ cut_input(struct xm_request *r, const struct xm_intake *f, uint32_t i,
           struct xm_error *err)
 {
     const struct xm_port *port = &r->program->ports.inputs[i];
-    const struct xm_host_tensor *whole = &f->tensors[i];
     const uint32_t axis = axis_of(port, XM_SYMBOL_TOKENS);
-    const bool is_context =
-        axis < whole->rank &&
-        !xm_dim_is_symbol(port->type.shape.dim[axis], XM_SYMBOL_TOKENS);
-    const enum numbers numbers =
-        f->is_packed ? numbers_of(r->program, i, is_context) : AS_THEY_ARE;
+    const int feed = feed_of(r->program, f, i);
+    if (feed != XM_N_FEEDS)
+        return make_feed(r, f, i, feed, err);
+    const struct xm_host_tensor *whole = &f->tensors[i];
     struct xm_host_tensor *part = &r->chunk[i];
     struct stretch all;
     *part = *whole;
-    if (numbers != AS_THEY_ARE)
-        return fill_numbers(r, f, i, numbers, err);
     if (axis == whole->rank)
         return XM_OK;
-    const enum part kind = is_context ? CONTEXT : TOKENS;
+    const enum part kind = is_context(port) ? CONTEXT : TOKENS;
     const struct layout l = layout_of(f, port, axis, whole);
     const bool is_one = is_one_stretch(f, kind, &all) && l.outer == 1;
     part->dim[axis] = f->is_packed ? (int64_t)f->chunk.length : (int64_t)all.n;
@@ -387,4 +425,15 @@ xm_request_run(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
     }
     xm_cores_leave(&cores);
     return s == XM_OK ? s : xm_fail(err, s, "%s", cause.text);
+}
+
+enum xm_status
+xm_request_run_sequences(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
+{
+    const struct xm_program *p = r->program;
+    for (uint32_t i = 0; i < p->ports.n_inputs; i++)
+        shape_feed(r, i, feed_of(p, f, i), 0, f->all, f->wanted);
+    XM_TRY(xm_request_bind(r, r->chunk, 0, err));
+    r->mask_is_full = true;
+    return xm_request_run(r, f, err);
 }

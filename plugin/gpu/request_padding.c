@@ -108,59 +108,32 @@ read_row(const struct xm_host_tensor *mask, uint64_t b)
     return row;
 }
 
-/* The row that row b continues; NULL: it is new. */
-static const struct xm_kv_sequence *
-row_before(const struct xm_request *r, const struct xm_host_tensor *beams, uint64_t b)
-{
-    const int64_t from = beams ? xm_load_int(beams->element, beams->data, b) : (int64_t)b;
-    const bool is_there =
-        from >= 0 && from < (int64_t)r->rows.n && xm_request_past(r) > 0;
-    return is_there ? r->rows.list[from] : NULL;
-}
-
-/* Leaves out what comes before the tokens of each row. */
-static void
-pack(struct xm_intake *f)
-{
-    f->is_packed = true;
-    for (uint32_t b = 0; b < f->n; b++) {
-        struct xm_intake_row *row = &f->rows[b];
-        row->n = row->wanted = f->tokens - row->padding;
-        row->at = row->result = b * f->tokens + row->padding;
-    }
-}
-
 enum xm_status
 xm_request_read_mask(struct xm_request *r, struct xm_error *err)
 {
     const struct xm_program *p = r->program;
     const struct xm_host_tensor *mask = xm_request_input_named(r, r->inputs, p->key_mask);
-    const struct xm_host_tensor *beams =
-        xm_request_input_named(r, r->inputs, p->beam_idx);
-    const uint64_t rows = mask ? (uint64_t)mask->dim[0] : 0;
+    const uint32_t rows = mask ? r->rows.n : 0;
     const uint64_t past = xm_request_past(r);
-    struct xm_intake *f = &r->intake;
     bool has_padding = false;
     r->mask_is_full = true;
-    for (uint64_t b = 0; b < rows; b++) {
+    for (uint32_t b = 0; b < rows; b++) {
         const struct mask_row row = read_row(mask, b);
-        const struct xm_kv_sequence *s = row_before(r, beams, b);
-        const uint64_t known = s ? xm_kv_sequence_padding(s) : 0;
-        const bool may_grow = r->can_pack && (!s || xm_kv_sequence_past(s) == 0);
+        const struct xm_kv_sequence *s = r->rows.list[b];
+        const uint64_t known = xm_kv_sequence_padding(s);
+        const bool may_grow = r->can_pack && xm_kv_sequence_past(s) == 0;
         if (row.zeros < known)
             return xm_fail(err, XM_INVALID,
-                           "input '%s' shows position %" PRIu64 " of row %" PRIu64
+                           "input '%s' shows position %" PRIu64 " of row %" PRIu32
                            ", which was padding when it ran and is not in the states",
                            p->key_mask, row.zeros, b);
         r->mask_is_full &= row.is_left && (row.zeros == known || may_grow);
         has_padding |= row.zeros > past;
-        if (b < f->n)
-            f->rows[b].padding = row.zeros > past ? row.zeros - past : 0;
     }
-    if (has_padding && r->mask_is_full)
-        pack(f);
-    for (uint32_t b = 0; b < f->n && !f->is_packed; b++)
-        f->rows[b].padding = 0; /* stored as any position */
+    for (uint32_t b = 0; b < rows && has_padding && r->mask_is_full; b++) {
+        const uint64_t zeros = read_row(mask, b).zeros;
+        xm_intake_leave_out(&r->intake, b, zeros > past ? zeros - past : 0);
+    }
     return XM_OK;
 }
 

@@ -332,7 +332,7 @@ TEST_F(Batcher, TakesWholeWhatCannotBeCut)
     close();
     open(joined());
     ASSERT_FALSE(program->get()->can_chunk);
-    EXPECT_EQ(xm_batcher_chunk(program->get()), UINT64_MAX);
+    EXPECT_EQ(xm_intake_chunk_tokens(program->get()), UINT64_MAX);
     add();
     add();
     must_run({{0, ids(40, 1), 3}, {1, ids(3, 2), 1}});

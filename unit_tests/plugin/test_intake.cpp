@@ -5,6 +5,7 @@
  */
 #include "plugin/gpu/intake.h"
 
+#include <algorithm>
 #include <random>
 
 #include "runtime/fake/fake.h"
@@ -32,6 +33,7 @@ class Intake : public testing::Test
         ASSERT_XM_OK(xm_kv_pool_create(&desc, &pool, &err));
         program.config.ubatch = CHUNK;
         program.can_chunk = program.is_ragged = true;
+        program.chosen_rows = XM_NO_VALUE;
     }
     void TearDown() override
     {
@@ -57,28 +59,40 @@ class Intake : public testing::Test
     {
         return xm_kv_sequence_past(sequences[i]);
     }
-    /* Opens an intake of rows with these numbers of tokens, each with a sequence. */
-    void open(const std::vector<uint64_t> &tokens)
+    /* Creates a sequence for each of n rows. */
+    void make_sequences(size_t n)
     {
-        ASSERT_XM_OK(xm_intake_open(&f, &program, (uint32_t)tokens.size(), &err));
-        for (size_t i = 0; i < tokens.size(); i++) {
-            if (i == sequences.size()) {
-                sequences.push_back(nullptr);
-                ASSERT_XM_OK(xm_kv_sequence_create(pool, &sequences[i], &err));
-            }
-            f.rows[i].sequence = sequences[i];
-            f.rows[i].n = f.rows[i].wanted = tokens[i];
+        while (sequences.size() < n) {
+            sequences.push_back(nullptr);
+            ASSERT_XM_OK(xm_kv_sequence_create(pool, &sequences.back(), &err));
         }
     }
-    void open_packed(const std::vector<uint64_t> &tokens)
+    /* Opens an intake of packed rows with these numbers of tokens. wanted[i] counts the last
+     * tokens of row i whose results are wanted; empty: all of each row. */
+    void open_packed(const std::vector<uint64_t> &tokens,
+                     const std::vector<uint64_t> &wanted = {},
+                     const int32_t *ids = nullptr)
     {
-        open(tokens);
-        f.is_packed = true;
+        const uint32_t n = (uint32_t)tokens.size();
+        make_sequences(n);
+        ASSERT_XM_OK(xm_intake_of_ids(&f, &program, nullptr, n, &err));
+        for (uint32_t i = 0; i < n; i++)
+            xm_intake_add(&f, sequences[i], ids, tokens[i],
+                          wanted.empty() ? tokens[i] : wanted[i]);
     }
     void open_side_by_side(uint32_t rows, uint64_t tokens)
     {
-        open(std::vector<uint64_t>(rows, tokens));
-        f.tokens = tokens;
+        make_sequences(rows);
+        ASSERT_XM_OK(xm_intake_of_tensors(&f, &program, &tensor, tokens, sequences.data(),
+                                          rows, &err));
+    }
+    /* Rows of so many tokens behind padding. */
+    void open_padded(const std::vector<uint64_t> &tokens)
+    {
+        const uint64_t most = *std::max_element(tokens.begin(), tokens.end());
+        open_side_by_side((uint32_t)tokens.size(), most);
+        for (uint32_t i = 0; i < f.n; i++)
+            xm_intake_leave_out(&f, i, most - tokens[i]);
     }
     void begin()
     {
@@ -114,6 +128,7 @@ class Intake : public testing::Test
     xm_queue *queue = nullptr;
     xm_kv_pool *pool = nullptr;
     xm_program program = {};
+    const xm_host_tensor tensor = {};
     xm_intake f = {};
     std::vector<xm_kv_sequence *> sequences;
     xm_error err = {};
@@ -172,7 +187,7 @@ TEST_F(Intake, RowsSideBySideAreCutWhereTheyMustBe)
 
 TEST_F(Intake, PackedRowsFollowEachOther)
 {
-    open_packed({3, 0, 9, 4});
+    open_padded({3, 0, 9, 4});
     EXPECT_EQ(run(), (std::vector<Parts>{{{0, 3}, {2, 5}}, {{2, 4}, {3, 4}}}));
     EXPECT_EQ(past(2), 9u);
     EXPECT_EQ(f.done, 16u);
@@ -196,15 +211,13 @@ TEST_F(Intake, MixedRowsHaveNoPast)
 }
 
 /* This includes the rest of a prompt. */
-TEST_F(Intake, FewTokensGoFirstWhereThatIsAskedFor)
+TEST_F(Intake, FewTokensOfABatchGoFirst)
 {
     open_packed({10, 1, 7, 4});
-    f.few_tokens_first = true;
     EXPECT_EQ(run(),
               (std::vector<Parts>{{{1, 1}, {3, 4}, {0, 3}}, {{0, 7}, {2, 1}}, {{2, 6}}}));
     xm_intake_end(&f);
     open_packed({12, 7});
-    f.few_tokens_first = true;
     EXPECT_EQ(run(), (std::vector<Parts>{{{0, 8}}, {{0, 4}, {1, 4}}, {{1, 3}}}));
     xm_intake_end(&f);
 }
@@ -214,7 +227,6 @@ TEST_F(Intake, RowsThatCannotBeMixedGoOneByOne)
     program.is_ragged = false;
     feed({3, 1});
     open_packed({10, 2});
-    f.few_tokens_first = true;
     begin();
     const std::pair<Parts, uint64_t> want[] = {
         {{{1, 2}}, 1}, {{{0, 8}}, 3}, {{{0, 2}}, 11}};
@@ -234,7 +246,7 @@ TEST_F(Intake, WhatCannotBeCutIsOneChunk)
     program.can_chunk = program.is_ragged = false;
     EXPECT_EQ(xm_intake_chunk_tokens(&program), UINT64_MAX);
     open_packed({30, 1});
-    EXPECT_EQ(run(), (std::vector<Parts>{{{0, 30}}, {{1, 1}}}));
+    EXPECT_EQ(run(), (std::vector<Parts>{{{1, 1}}, {{0, 30}}}));
     xm_intake_end(&f);
     open_side_by_side(2, 40);
     EXPECT_FALSE(xm_intake_is_cut(&f));
@@ -248,16 +260,15 @@ TEST_F(Intake, WantedResultsHaveTheirPlaces)
         std::vector<uint64_t> tokens(1 + random() % 6);
         for (uint64_t &n : tokens)
             n = 1 + random() % 20;
-        open_packed(tokens);
-        f.few_tokens_first = random() % 2;
+        std::vector<uint64_t> last;
         std::vector<std::pair<uint32_t, uint64_t>> want,
             got; /* row and token, by index of the result */
-        for (uint32_t i = 0; i < f.n; i++) {
-            f.rows[i].wanted = random() % (tokens[i] + 1);
-            f.rows[i].result = want.size();
-            for (uint64_t t = tokens[i] - f.rows[i].wanted; t < tokens[i]; t++)
+        for (uint32_t i = 0; i < tokens.size(); i++) {
+            last.push_back(random() % (tokens[i] + 1));
+            for (uint64_t t = tokens[i] - last[i]; t < tokens[i]; t++)
                 want.push_back({i, t});
         }
+        open_packed(tokens, last);
         got.resize(want.size(), {UINT32_MAX, 0});
         begin();
         while (xm_intake_next(&f)) {
@@ -296,8 +307,7 @@ TEST_F(Intake, ACancelRestoresTheSequences)
             feed({13, 6, 1});
             xm_kv_sequence_set_padding(sequences[1], 2);
             const uint64_t before = used();
-            open_packed({25, 7, 0, 3});
-            f.rows[1].padding = 5;
+            open_padded({25, 20, 0, 3});
             run(chunks);
             EXPECT_EQ(xm_kv_sequence_padding(sequences[1]), 7u);
             if (is_reserved && xm_intake_next(&f)) {
@@ -324,8 +334,7 @@ TEST_F(Intake, ABeginningThatFailsIsUndone)
     const uint64_t before = used();
     bool failed = true;
     for (uint64_t n = 1; failed; n++) {
-        open_packed({20, 20});
-        f.rows[0].padding = f.rows[1].padding = 3;
+        open_padded({20, 17});
         xm_fail_allocation(n);
         xm_error why = {};
         const xm_status s = xm_intake_begin(&f, pool, &why);
@@ -368,8 +377,7 @@ TEST_F(Intake, IdsOfAllChunksAreKnown)
     std::vector<int32_t> ids;
     for (int32_t i = 0; i < 21; i++)
         ids.push_back(i);
-    open_packed({21});
-    f.rows[0].ids = ids.data();
+    open_packed({21}, {}, ids.data());
     run();
     xm_intake_end(&f);
     xm_kv_sequence *s = nullptr;
@@ -379,24 +387,20 @@ TEST_F(Intake, IdsOfAllChunksAreKnown)
     EXPECT_EQ(xm_kv_sequence_past(s), 20u);
 }
 
-/* A prompt of several chunks is announced to the pool, which makes one slab for it. Short rows of
- * a batch are not announced. */
+/* A prompt of several chunks is announced to the pool, which makes one slab for it. Rows of few
+ * tokens are not announced. */
 TEST_F(Intake, LongPromptsAreAnnounced)
 {
     const struct {
-        bool few_tokens_first;
         std::vector<uint64_t> tokens;
         uint64_t pages;
-    } cases[] = {{false, {150, 150}, 75 + 1},
-                 {false, {150, 150, 6}, 75 + 3},
-                 {true, {300, 1}, 75},
-                 {true, {6, 1}, 64}};
+    } cases[] = {
+        {{150, 150}, 75 + 1}, {{150, 150, 6}, 75 + 3}, {{300, 4}, 75}, {{6, 1}, 64}};
     for (const auto &c : cases) {
         TearDown();
         sequences.clear();
         SetUp();
         open_packed(c.tokens);
-        f.few_tokens_first = c.few_tokens_first;
         begin();
         ASSERT_TRUE(xm_intake_next(&f));
         ASSERT_XM_OK(xm_intake_reserve(&f, queue, &err));
