@@ -5,6 +5,7 @@
 #include "plugin/gpu/batcher.h"
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "runtime/util/memory.h"
@@ -222,6 +223,46 @@ TEST_F(Batcher, CutsWhatIsTooLong)
         add();
     must_run({{0, ids(50, 1), 40}, {1, ids(20, 2), 1}, {2, ids(2, 3), 2}});
     must_run({{0, ids(33, 4), 1}, {1, ids(1, 5), 1}, {2, ids(40, 6), 40}});
+}
+
+/* Chunks of the same rows have the same bytes, whether a request has them, with padding or without,
+ * or a batch: prompts in several chunks, then tokens, of which the later ones are replayed. */
+TEST_F(Batcher, RequestsGiveTheSameBytes)
+{
+    for (const std::vector<size_t> &lengths :
+         {std::vector<size_t>{40}, {20, 20}, {21, 9, 6}, {5, 5, 17}}) {
+        const size_t n = lengths.size(),
+                     most = *std::max_element(lengths.begin(), lengths.end());
+        xm_request_reset(alone->get());
+        step s;
+        for (size_t i = 0; i < n; i++) {
+            add();
+            s.padding.push_back((int64_t)(most - lengths[i]));
+        }
+        for (unsigned round = 0; round < 8 && !HasFailure(); round++) {
+            std::vector<part> parts;
+            s.ids.clear();
+            for (size_t i = 0; i < n; i++) {
+                const auto list = ids(round ? 1 : lengths[i], (unsigned)(10 * round + i));
+                s.ids.push_back(std::vector<int64_t>(round ? 0 : most - list.size(), 3));
+                s.ids[i].insert(s.ids[i].end(), list.begin(), list.end());
+                parts.push_back({texts.size() - n + i, list, list.size()});
+            }
+            ASSERT_XM_OK(run(parts, &err));
+            const Tensor want = logits(alone->get(), s);
+            ASSERT_TRUE(want);
+            for (size_t i = 0; i < n; i++) {
+                uint64_t rows, vocabulary;
+                const float *got =
+                    xm_batcher_logits(batcher, (uint32_t)i, &rows, &vocabulary);
+                const size_t end = (i + 1) * s.ids[i].size();
+                EXPECT_EQ(memcmp(got, want->f + (end - rows) * vocabulary,
+                                 rows * vocabulary * sizeof(float)),
+                          0)
+                    << "row " << i << " of " << n << ", run " << round;
+            }
+        }
+    }
 }
 
 TEST_F(Batcher, RunsApartWhatCannotBeMixed)
