@@ -9,7 +9,8 @@
 namespace
 {
 
-const Kind qwen3 = {"2 layers of Qwen3-30B-A3B", 2, A_LAYER, 3, true};
+const Kind qwen3 = {"2 layers of Qwen3-30B-A3B", 2, 2 * A_LAYER + OUTSIDE_LAYERS, 3,
+                    true};
 
 class DryLarge : public testing::TestWithParam<const char *>
 {

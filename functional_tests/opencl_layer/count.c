@@ -4,13 +4,13 @@
  *
  *   OPENCL_LAYERS=libxm_opencl_count.so XM_OPENCL_COUNT=FILE program…
  *
- * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments set, objects
- * (kernels and sub-buffers) created, queues, bytes per kind of memory, failed calls, and an entry
- * in "runs" for each stretch of commands that contains a kernel and ends with the host waiting. A
- * decoded token is such a run, so that its waits and flushes can be read from it, and host_ns:
- * the time before the host's first kernel. Deliberately not done: extension functions of more
- * than one platform (the last one that was asked for is called), and OpenCL functions that xemoe
- * does not call.
+ * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments that were set,
+ * objects (kernels, sub-buffers and queues) and events that were made, queues, bytes per kind of
+ * memory, calls that failed, and one entry in "runs" for each stretch of commands that has a kernel
+ * in it and ends with the host waiting. A decoded token is such a run, so waits and flushes a token
+ * can be read off, and host_ns: how long the host took before its first kernel. Deliberately not
+ * done: extension functions of more than one platform (the last one asked for is called), OpenCL
+ * functions that xemoe does not call.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -44,12 +44,13 @@ enum event {
     BYTE,
     ARGUMENT,
     OBJECT,
+    EVENT,
     HOST_NS,
     N_EVENTS
 };
 static const char *const event_names[N_EVENTS] = {
     "kernels", "waits", "flushes",   "builds",  "copies", "allocations",
-    "frees",   "bytes", "arguments", "objects", "host_ns"};
+    "frees",   "bytes", "arguments", "objects", "events", "host_ns"};
 
 struct counts {
     uint64_t n[N_EVENTS];
@@ -147,11 +148,20 @@ note_event(const char *call, cl_int code, enum event e)
     return note(call, code);
 }
 
-/* Counts a copy; a blocking one is also a wait. */
+/* A command that may have made an event. */
 static cl_int
-note_copy(const char *call, cl_int code, cl_bool blocking)
+note_command(const char *call, cl_int code, enum event e, const cl_event *made)
 {
-    note_event(call, code, COPY);
+    if (made && code == CL_SUCCESS)
+        note_event(call, code, EVENT);
+    return note_event(call, code, e);
+}
+
+/* A copy that the host may wait for. */
+static cl_int
+note_copy(const char *call, cl_int code, cl_bool blocking, const cl_event *made)
+{
+    note_command(call, code, COPY, made);
     return blocking ? note_event(call, CL_SUCCESS, WAIT) : code;
 }
 
@@ -207,10 +217,10 @@ enqueue_kernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offse
         add(HOST_NS, now_ns() - seen.waited_at);
     count_name(k);
     pthread_mutex_unlock(&seen.lock);
-    return note_event("clEnqueueNDRangeKernel",
-                      below->clEnqueueNDRangeKernel(q, k, dim, offset, global, local,
-                                                    n_wait, wait, event),
-                      KERNEL);
+    return note_command("clEnqueueNDRangeKernel",
+                        below->clEnqueueNDRangeKernel(q, k, dim, offset, global, local,
+                                                      n_wait, wait, event),
+                        KERNEL, event);
 }
 
 static cl_int CL_API_CALL
@@ -223,6 +233,15 @@ static cl_int CL_API_CALL
 flush(cl_command_queue q)
 {
     return note_event("clFlush", below->clFlush(q), FLUSH);
+}
+
+static cl_int CL_API_CALL
+enqueue_marker(cl_command_queue q, cl_uint n_wait, const cl_event *wait, cl_event *event)
+{
+    const cl_int code = below->clEnqueueMarkerWithWaitList(q, n_wait, wait, event);
+    return event && code == CL_SUCCESS
+               ? note_event("clEnqueueMarkerWithWaitList", code, EVENT)
+               : note("clEnqueueMarkerWithWaitList", code);
 }
 
 static cl_int CL_API_CALL
@@ -266,7 +285,7 @@ enqueue_read(cl_command_queue q, cl_mem src, cl_bool blocking, size_t offset,
     return note_copy("clEnqueueReadBuffer",
                      below->clEnqueueReadBuffer(q, src, blocking, offset, bytes, dst,
                                                 n_wait, wait, event),
-                     blocking);
+                     blocking, event);
 }
 
 static cl_int CL_API_CALL
@@ -277,7 +296,7 @@ enqueue_write(cl_command_queue q, cl_mem dst, cl_bool blocking, size_t offset,
     return note_copy("clEnqueueWriteBuffer",
                      below->clEnqueueWriteBuffer(q, dst, blocking, offset, bytes, src,
                                                  n_wait, wait, event),
-                     blocking);
+                     blocking, event);
 }
 
 static void *CL_API_CALL
@@ -288,7 +307,7 @@ enqueue_map(cl_command_queue q, cl_mem buffer, cl_bool blocking, cl_map_flags fl
     cl_int own;
     void *at = below->clEnqueueMapBuffer(q, buffer, blocking, flags, offset, bytes,
                                          n_wait, wait, event, &own);
-    note_copy("clEnqueueMapBuffer", own, blocking);
+    note_copy("clEnqueueMapBuffer", own, blocking, event);
     if (code)
         *code = own;
     return at;
@@ -302,7 +321,7 @@ enqueue_copy(cl_command_queue q, cl_mem src, cl_mem dst, size_t src_offset,
     return note_copy("clEnqueueCopyBuffer",
                      below->clEnqueueCopyBuffer(q, src, dst, src_offset, dst_offset,
                                                 bytes, n_wait, wait, event),
-                     CL_FALSE);
+                     CL_FALSE, event);
 }
 
 static cl_int CL_API_CALL
@@ -313,7 +332,7 @@ enqueue_fill(cl_command_queue q, cl_mem dst, const void *pattern, size_t pattern
     return note_copy("clEnqueueFillBuffer",
                      below->clEnqueueFillBuffer(q, dst, pattern, pattern_bytes, offset,
                                                 bytes, n_wait, wait, event),
-                     CL_FALSE);
+                     CL_FALSE, event);
 }
 
 static cl_int CL_API_CALL
@@ -322,7 +341,7 @@ usm_memcpy(cl_command_queue q, cl_bool blocking, void *dst, const void *src, siz
 {
     return note_copy("clEnqueueMemcpyINTEL",
                      usm.memcpy(q, blocking, dst, src, bytes, n_wait, wait, event),
-                     blocking);
+                     blocking, event);
 }
 
 static cl_int CL_API_CALL
@@ -331,7 +350,7 @@ usm_fill(cl_command_queue q, void *dst, const void *pattern, size_t pattern_byte
 {
     return note_copy("clEnqueueMemFillINTEL",
                      usm.fill(q, dst, pattern, pattern_bytes, bytes, n_wait, wait, event),
-                     CL_FALSE);
+                     CL_FALSE, event);
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
@@ -484,6 +503,7 @@ count_queue(cl_command_queue q)
     if (q)
         below->clGetCommandQueueInfo(q, CL_QUEUE_PROPERTIES, sizeof(bits), &bits, NULL);
     pthread_mutex_lock(&seen.lock);
+    add(OBJECT, q != NULL);
     if (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
         seen.queues_out_of_order++;
     else if (q)
@@ -638,6 +658,7 @@ clInitLayer(cl_uint n, const cl_icd_dispatch *target, cl_uint *n_ret,
     ours.clFinish = finish;
     ours.clFlush = flush;
     ours.clWaitForEvents = wait_for_events;
+    ours.clEnqueueMarkerWithWaitList = enqueue_marker;
     ours.clSetKernelArg = set_arg;
     ours.clCreateKernel = create_kernel;
     ours.clEnqueueReadBuffer = enqueue_read;

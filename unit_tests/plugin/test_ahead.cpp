@@ -658,8 +658,59 @@ TEST_F(AheadCalls, ALaunchMoreIsRecorded)
     EXPECT_LE(calls(XM_FAKE_REBIND), rebound + 2);
 }
 
-/* Each call and allocation fails once, when the device begins or at a later token: the text
- * continues or stays as it was, and further calls work. */
+/* No recording keeps a scratch that has become too small: launches are recorded anew. */
+TEST_F(AheadCalls, AGrownScratchIsRecorded)
+{
+    Text text(program->get());
+    ASSERT_EQ(text.feed({1, 2, 3}), XM_OK);
+    ASSERT_EQ(text.feed({4}), XM_OK);
+    uint64_t scratch = text.stats().scratch_bytes, bound = 0;
+    int grown = 0, since = 0;
+    for (int i = 0; i < 1200; i++) {
+        ASSERT_EQ(text.choose(), XM_OK) << text.err.text;
+        if (text.stats().scratch_bytes > scratch) {
+            grown++;
+            since = 0;
+            bound = calls(XM_FAKE_BIND);
+            scratch = text.stats().scratch_bytes;
+        }
+        if (grown && since++ == 6) {
+            EXPECT_GT(calls(XM_FAKE_BIND), bound + 10) << i;
+        }
+    }
+    EXPECT_GT(grown, 0);
+}
+
+/* The launches of a choice are recorded for its kind: with penalties they are others. */
+TEST_F(AheadCalls, AChoiceOfAnotherKindIsRecorded)
+{
+    Texts texts(program->get(), 1);
+    ASSERT_EQ(texts.feed(some_prompts(1)), XM_OK);
+    xm_device_choice penalised = {};
+    penalised.how.repetition = 1.5f;
+    penalised.how.inverse_repetition = 1 / 1.5f;
+    penalised.how.adjusts = 1;
+    for (const bool adjusts : {false, true, false}) {
+        for (int i = 0; i < 8; i++) {
+            if (i == 0) {
+                ASSERT_EQ(texts.feed_each({4}), XM_OK);
+            }
+            const uint64_t bound = calls(XM_FAKE_BIND);
+            ASSERT_EQ(texts.choose(true, {adjusts ? penalised : xm_device_choice()}),
+                      XM_OK)
+                << texts.err.text;
+            if (i == 0) {
+                EXPECT_GE(calls(XM_FAKE_BIND), bound + 2) << adjusts;
+            } else if (i > 4) {
+                EXPECT_EQ(calls(XM_FAKE_BIND), bound) << adjusts;
+            }
+        }
+        xm_batcher_stop(texts.batcher, nullptr);
+    }
+}
+
+/* Each call and allocation fails once, at a token or where the device begins: the text goes on, or
+ * is what it was; all that is left works. */
 TEST_F(AheadCalls, AnyCallMayFail)
 {
     *program = compile_for_sequences(engine, "1"); /* a page for each position */

@@ -137,12 +137,14 @@ TEST_F(Recording, TokensAreReplayed)
     EXPECT_EQ(a.multiply_adds, b.multiply_adds);
 }
 
-/* Batches of each size have a plan, and the plan of a larger one serves smaller batches. */
+/* Batches have plans of their own, of which larger ones serve smaller batches: also when they have
+ * recorded a smaller one. */
 TEST_F(Recording, ChangingBatchesAreRunAsTheyAre)
 {
     feed_both(4, 5, 200);
-    for (uint32_t i = 0; i < 3 * TOKENS; i++)
-        feed_both(4 - i / 5 % 3, 1, 300 + 10 * i);
+    for (uint32_t texts : {3, 4, 2, 3, 4, 1, 4})
+        for (uint32_t i = 0; i < 5; i++)
+            feed_both(texts, 1, 300 + 100 * texts + 10 * i);
     feed_both(4, 3, 999);
     for (uint32_t i = 0; i < TOKENS; i++)
         feed_both(1 + i % 2, 1 + i / 6, 2000 + 10 * i);
