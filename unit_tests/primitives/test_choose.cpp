@@ -271,7 +271,40 @@ TEST_F(Choose, AllChoicesOfATextAreTheHosts)
     expect_same({1.0f, 3.0f, 0.5f, 2.0f, 2.5f}, sampling(2.0f, 4, 0.9f, 0.0f, 9), 2000);
 }
 
-/* Returns logits so close that a penalty changes the best one. */
+/* Chi-square of the numbers of ids against the softmax of their logits. */
+double
+chi_square(const std::vector<Ids> &drawn, const floats &logits)
+{
+    std::vector<double> p(logits.size()), n(logits.size());
+    double sum = 0, all = 0, chi = 0;
+    for (const Ids &ids : drawn)
+        for (int32_t id : ids)
+            n.at((size_t)id)++, all++;
+    for (size_t i = 0; i < p.size(); i++)
+        sum += p[i] = std::exp((double)logits[i]);
+    for (size_t i = 0; i < p.size(); i++)
+        chi += (n[i] - all * p[i] / sum) * (n[i] - all * p[i] / sum) / (all * p[i] / sum);
+    return chi;
+}
+
+/* Of a thousand texts with seeds of their own, each token the host's. By the last row, which draws
+ * from few logits fast on PoCL. */
+TEST_F(Choose, AMillionDrawsAreTheHostsAndOfTheSoftmax)
+{
+    enum { TEXTS = 1000, DRAWS = 1000 };
+    const floats logits = {1.0f, 3.0f, 0.5f, 2.0f, 2.5f};
+    std::vector<Start> starts(TEXTS);
+    std::vector<Ids> want;
+    force_rows(0, xm_choose_tables[1].n - 1);
+    for (uint64_t i = 0; i < TEXTS; i++)
+        want.push_back(on_host(logits, sampling(1.0f, 0, 1.0f, 0.0f, 77 + i), DRAWS, 0,
+                               &starts[i].how));
+    const auto got = on_device(std::vector<floats>(TEXTS, logits), starts, DRAWS);
+    EXPECT_EQ(got, want);
+    EXPECT_LT(chi_square(got, logits), 20.0) << "4 degrees of freedom: p < 0.0005";
+}
+
+/* Logits so close that a penalty moves the best one. */
 floats
 flat_row(size_t n, uint32_t seed)
 {
