@@ -128,7 +128,171 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
     }
 }
 
-/* Runs whose inputs and results are remote tensors. */
+/* Pages that sequences of a program use. */
+uint64_t
+used_pages(const xm_program *p)
+{
+    uint64_t n = 0;
+    for (uint32_t g = 0; g < xm_kv_pool_groups(p->kv_pool); g++) {
+        xm_kv_group_stats s;
+        xm_kv_pool_stats(p->kv_pool, g, &s);
+        n += s.used;
+    }
+    return n;
+}
+
+/* Two sequences in a batch. */
+class Pair
+{
+  public:
+    explicit Pair(xm_program *p)
+    {
+        EXPECT_EQ(xm_batcher_create(p, &batcher, nullptr), XM_OK);
+        for (xm_kv_sequence *&s : sequences)
+            EXPECT_EQ(xm_kv_sequence_create(p->kv_pool, &s, nullptr), XM_OK);
+    }
+    ~Pair()
+    {
+        for (xm_kv_sequence *s : sequences)
+            xm_kv_sequence_destroy(s);
+        xm_batcher_destroy(batcher);
+    }
+    Pair(const Pair &) = delete;
+    xm_status feed(uint64_t a, uint64_t b, xm_error *why)
+    {
+        const std::vector<int32_t> ids(a + b, 5);
+        const xm_batcher_entry list[] = {{sequences[0], ids.data(), a, 1},
+                                         {sequences[1], ids.data(), b, b}};
+        return xm_batcher_run(batcher, list, 2, why);
+    }
+    std::vector<uint64_t> pasts() const
+    {
+        return {xm_kv_sequence_past(sequences[0]), xm_kv_sequence_past(sequences[1])};
+    }
+    xm_kv_sequence *sequences[2] = {};
+
+  private:
+    xm_batcher *batcher = nullptr;
+};
+
+const xm_compile_options for_sequences = [] {
+    xm_compile_options o = {};
+    o.sampled_logits = true;
+    return o;
+}();
+const Properties small_chunks = {{"XM_UBATCH", "8"}, {"XM_KV_BLOCK_TOKENS", "4"}};
+
+/* Prompts in several chunks, then tokens, of which the sixth is replayed. */
+TEST_F(Faults, BatchesWorkAfterAFailedRun)
+{
+    Program p = must_compile(engine, parse(two_layers()), small_chunks, &for_sequences);
+    ASSERT_TRUE(p);
+    for (bool allocation : {true, false})
+        for (const int tokens : {0, 5}) {
+            const uint64_t a = tokens ? 1 : 21, b = tokens ? 1 : 3;
+            bool seen = true;
+            for (uint64_t n = 1; seen; n++) {
+                SCOPED_TRACE(n);
+                Pair pair(p.get());
+                ASSERT_EQ(pair.feed(11, 2, nullptr), XM_OK);
+                for (int i = 0; i < tokens; i++)
+                    ASSERT_EQ(pair.feed(1, 1, nullptr), XM_OK);
+                auto want = pair.pasts();
+                const uint64_t used = used_pages(p.get());
+                xm_error why = {};
+                arm(allocation, n);
+                const xm_status s = pair.feed(a, b, &why);
+                seen = disarm(allocation);
+                EXPECT_TRUE(seen || s == XM_OK) << why.text;
+                EXPECT_EQ(why.text[0] != '\0', s != XM_OK);
+                if (s != XM_OK) {
+                    ASSERT_EQ(pair.pasts(), want);
+                    EXPECT_EQ(used_pages(p.get()), used);
+                    ASSERT_EQ(pair.feed(a, b, nullptr), XM_OK);
+                }
+                want[0] += a;
+                want[1] += b;
+                ASSERT_EQ(pair.pasts(), want);
+            }
+        }
+    EXPECT_EQ(used_pages(p.get()), 0u);
+}
+
+/* No page is left in the second chunk: neither sequence has changed, and both go on when there is
+ * room again. */
+TEST_F(Faults, BatchesWorkAfterAFullCache)
+{
+    Properties small = small_chunks;
+    small.push_back({"XM_KV_MEMORY", "1"});
+    Program p = must_compile(engine, parse(two_layers()), small, &for_sequences);
+    ASSERT_TRUE(p);
+    Pair pair(p.get());
+    ASSERT_EQ(pair.feed(11, 2, nullptr), XM_OK);
+    xm_status s = XM_OK;
+    std::vector<uint64_t> before;
+    uint64_t used = 0;
+    for (int i = 0; s == XM_OK && i < 20000; i++) {
+        before = pair.pasts();
+        used = used_pages(p.get());
+        s = pair.feed(100, 7, &err);
+    }
+    ASSERT_EQ(s, XM_NO_MEMORY);
+    EXPECT_EQ(pair.pasts(), before);
+    EXPECT_LE(used_pages(p.get()), used) << "a page before the window may be gone";
+    xm_kv_sequence_truncate(pair.sequences[0], 0);
+    EXPECT_EQ(pair.feed(100, 7, nullptr), XM_OK);
+    EXPECT_EQ(pair.pasts(), (std::vector<uint64_t>{100, before[1] + 7}));
+}
+
+/* Rows of a request that begin with padding, cut into chunks; then tokens. */
+TEST_F(Faults, PaddedRowsWorkAfterAFailedRun)
+{
+    Program p = must_compile(engine, parse(two_layers()), small_chunks);
+    ASSERT_TRUE(p);
+    const std::vector<int64_t> some(13, 5), one(1, 5);
+    step prompt = {{some, some}, 0, {0, 9}}, token = {{one, one}, 13, {0, 9}};
+    for (bool allocation : {true, false})
+        for (const bool is_token : {false, true}) {
+            bool seen = true;
+            for (uint64_t n = 1; seen; n++) {
+                SCOPED_TRACE(n);
+                Request r = make_request(p.get());
+                std::vector<Tensor> out;
+                if (is_token) {
+                    ASSERT_XM_OK(infer(r.get(), inputs_of(p.get(), prompt), out, &err));
+                }
+                const auto in = inputs_of(p.get(), is_token ? token : prompt);
+                const uint64_t past = xm_request_past(r.get());
+                const uint64_t used = used_pages(p.get());
+                std::vector<std::vector<uint8_t>> bytes;
+                for (uint32_t i = 0; i < in.size(); i++) {
+                    bytes.push_back(packed(in[i].get()));
+                    xm_host_tensor t = {in[i]->element,
+                                        in[i]->rank,
+                                        {},
+                                        bytes[i].data(),
+                                        bytes[i].size()};
+                    std::copy_n(in[i]->dim, in[i]->rank, t.dim);
+                    ASSERT_XM_OK(xm_request_set_input(r.get(), i, &t, &err));
+                }
+                xm_error why = {};
+                arm(allocation, n);
+                const xm_status s = xm_request_infer(r.get(), &why);
+                seen = disarm(allocation);
+                EXPECT_TRUE(seen || s == XM_OK) << why.text;
+                EXPECT_EQ(why.text[0] != '\0', s != XM_OK);
+                if (s != XM_OK) {
+                    ASSERT_EQ(xm_request_past(r.get()), past);
+                    EXPECT_EQ(used_pages(p.get()), used);
+                    ASSERT_XM_OK(xm_request_infer(r.get(), &err));
+                }
+                ASSERT_EQ(xm_request_past(r.get()), past + (is_token ? 1u : 13u));
+            }
+        }
+    EXPECT_EQ(used_pages(p.get()), 0u);
+}
+
+/* Inputs and results that are in memory of others. */
 class RemoteFaults : public Faults
 {
   protected:
