@@ -5,11 +5,6 @@
 #include "primitives/choose/choose.h"
 #include "runtime/util/memory.h"
 
-/* What a run adds to the request's counts. It is not counted before it is part of the sequence. */
-struct counts {
-    uint64_t kernels, waits, weight_bytes, multiply_adds;
-};
-
 /* A text. */
 struct member {
     uint64_t n;   /* the number of the choice that the host sees next */
@@ -37,8 +32,9 @@ struct xm_ahead {
     uint32_t room;
     uint32_t n,
         n_left; /* texts of the choices in the queue, 0: none is there; still in it */
-    bool is_running;      /* the run of their last tokens is in the queue */
-    struct counts counts; /* of that run */
+    bool is_running; /* the run of their last tokens is in the queue */
+    /* Of that run; they are the request's when its tokens are part of the sequences. */
+    struct xm_run_counts counts;
 };
 
 /* ---- making and freeing -------------------------------------------------------------------- */
@@ -252,15 +248,6 @@ get_ready(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error
 
 /* ---- what is enqueued ------------------------------------------------------------------------ */
 
-static struct counts
-counts_of(const struct xm_request *r)
-{
-    struct counts c = {.weight_bytes = r->stats.weight_bytes,
-                       .multiply_adds = r->stats.multiply_adds};
-    xm_queue_counts(r->queue, &c.waits, &c.kernels);
-    return c;
-}
-
 /* `cols` elements of each text. */
 static struct xm_operand
 operand_of(const struct xm_ahead *a, struct xm_buffer *b, enum xm_element e,
@@ -347,21 +334,17 @@ begin(struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
 
 /* The run of the tokens that are being chosen, and the choice behind it. */
 static enum xm_status
-enqueue_run(struct xm_ahead *a, struct counts *counts, struct xm_error *err)
+enqueue_run(struct xm_ahead *a, struct xm_run_counts *counts, struct xm_error *err)
 {
     struct xm_request *r = a->request;
-    const struct counts before = counts_of(r);
+    const struct xm_run_counts before = xm_request_counts(r);
     for (uint32_t i = 0; i < a->n; i++)
         XM_TRY(xm_kv_sequence_reserve(a->sequences[i], 1, r->queue, err));
     enum xm_status s = xm_request_run_again(r, a->sequences, a->n, err);
     if (s == XM_OK)
         s = enqueue_choice(a, err);
-    const struct counts after = counts_of(r);
-    r->stats.weight_bytes = before.weight_bytes;
-    r->stats.multiply_adds = before.multiply_adds;
-    *counts = (struct counts){after.kernels - before.kernels, after.waits - before.waits,
-                              after.weight_bytes - before.weight_bytes,
-                              after.multiply_adds - before.multiply_adds};
+    *counts = xm_request_take_back(r, &before);
+    counts->waits++; /* that for its choice, which is not counted */
     return s;
 }
 
@@ -371,7 +354,6 @@ enqueue_run(struct xm_ahead *a, struct counts *counts, struct xm_error *err)
 static void
 take(struct xm_ahead *a, struct xm_device_choices *c)
 {
-    struct xm_request_stats *stats = &a->request->stats;
     uint32_t k = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         struct member *m = &a->members[i];
@@ -383,12 +365,8 @@ take(struct xm_ahead *a, struct xm_device_choices *c)
         m->n++;
         c->list[k++].id = m->last;
     }
-    if (!a->is_running)
-        return;
-    stats->weight_bytes += a->counts.weight_bytes;
-    stats->multiply_adds += a->counts.multiply_adds;
-    stats->kernels = a->counts.kernels;
-    stats->waits = a->counts.waits + 1; /* that for its choice, which is not counted */
+    if (a->is_running)
+        xm_request_add(a->request, &a->counts);
 }
 
 bool
@@ -448,7 +426,7 @@ static enum xm_status
 choose(struct xm_ahead *a, struct xm_device_choices *c, struct xm_error *err)
 {
     struct xm_error ignored = {0};
-    struct counts counts = {0};
+    struct xm_run_counts counts = {0};
     c->is_running =
         c->more && a->n_left == a->n && enqueue_run(a, &counts, &ignored) == XM_OK;
     if (!c->is_running)

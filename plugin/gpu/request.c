@@ -334,6 +334,36 @@ xm_request_infer(struct xm_request *r, struct xm_error *err)
     return s;
 }
 
+struct xm_run_counts
+xm_request_counts(const struct xm_request *r)
+{
+    struct xm_run_counts c = {.weight_bytes = r->stats.weight_bytes,
+                              .multiply_adds = r->stats.multiply_adds};
+    xm_queue_counts(r->queue, &c.waits, &c.kernels);
+    return c;
+}
+
+struct xm_run_counts
+xm_request_take_back(struct xm_request *r, const struct xm_run_counts *before)
+{
+    const struct xm_run_counts now = xm_request_counts(r);
+    r->stats.weight_bytes = before->weight_bytes;
+    r->stats.multiply_adds = before->multiply_adds;
+    return (struct xm_run_counts){now.kernels - before->kernels,
+                                  now.waits - before->waits,
+                                  now.weight_bytes - before->weight_bytes,
+                                  now.multiply_adds - before->multiply_adds};
+}
+
+void
+xm_request_add(struct xm_request *r, const struct xm_run_counts *run)
+{
+    r->stats.kernels = run->kernels;
+    r->stats.waits = run->waits;
+    r->stats.weight_bytes += run->weight_bytes;
+    r->stats.multiply_adds += run->multiply_adds;
+}
+
 void
 xm_request_reset(struct xm_request *r)
 {

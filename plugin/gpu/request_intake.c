@@ -385,17 +385,15 @@ give_up(struct xm_request *r, struct xm_intake *f)
 static enum xm_status
 run_once(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
 {
-    uint64_t waits, kernels;
-    xm_queue_counts(r->queue, &waits, &kernels);
+    const struct xm_run_counts before = xm_request_counts(r);
     enum xm_status s = xm_expert_caches_take(r->program, r->queue, &r->has_caches, err);
     if (s == XM_OK)
         s = run_chunks(r, f, err);
     if (s != XM_OK)
         give_up(r, f);
     xm_intake_end(f);
-    xm_queue_counts(r->queue, &r->stats.waits, &r->stats.kernels);
-    r->stats.waits -= waits;
-    r->stats.kernels -= kernels;
+    const struct xm_run_counts run = xm_request_take_back(r, &before);
+    xm_request_add(r, &run);
     if (r->has_caches)
         xm_expert_caches_give_back(r->program, s == XM_OK);
     r->has_caches = false;

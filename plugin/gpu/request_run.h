@@ -134,10 +134,22 @@ enum xm_status xm_request_run_chunk(struct xm_request *r,
 
 /* Enqueues the steps of the last chunk once more, which was a token of each of these n sequences
  * and may go on still; does not flush. The device has changed its inputs to those of the next
- * tokens (primitives/choose), whose pages are reserved. */
+ * tokens (primitives/choose), whose pages are reserved. What that adds to the request's counts can
+ * be taken back, until it is known that the tokens are part of the sequences. */
 enum xm_status xm_request_run_again(struct xm_request *r,
                                     struct xm_kv_sequence *const *sequences, uint32_t n,
                                     struct xm_error *err);
+
+/* request.c: what runs have added to the counts so far, of kernels and waits all of the queue's.
+ * Taking back leaves it to the caller to add what was added since `before`, as that of the last
+ * run. */
+struct xm_run_counts {
+    uint64_t kernels, waits, weight_bytes, multiply_adds;
+};
+struct xm_run_counts xm_request_counts(const struct xm_request *r);
+struct xm_run_counts xm_request_take_back(struct xm_request *r,
+                                          const struct xm_run_counts *before);
+void xm_request_add(struct xm_request *r, const struct xm_run_counts *run);
 
 /* request_intake.c: runs all chunks and waits for the last; the symbols have the values of the
  * whole run. After a failure the sequences are as they were, and states on the host empty. */
