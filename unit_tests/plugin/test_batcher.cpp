@@ -8,8 +8,10 @@
 #include <cstring>
 #include <random>
 
+#include "plugin/readers/openvino_ir.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/plugin/language_model.h"
+#include "unit_tests/sample.h"
 
 namespace
 {
@@ -93,14 +95,18 @@ class Batcher : public OpenClTest
     }
     void open(const std::string &model)
     {
+        open(parse(model), parse(model));
+    }
+    void open(Graph g, Graph same)
+    {
         const Properties f32 = {{"INFERENCE_PRECISION_HINT", "f32"},
                                 {"XM_UBATCH", "16"},
                                 {"XM_KV_BLOCK_TOKENS", "4"}};
         xm_compile_options sampled = {};
         sampled.sampled_logits = true;
         program =
-            std::make_unique<Program>(must_compile(engine, parse(model), f32, &sampled));
-        whole = std::make_unique<Program>(must_compile(engine, parse(model), f32));
+            std::make_unique<Program>(must_compile(engine, std::move(g), f32, &sampled));
+        whole = std::make_unique<Program>(must_compile(engine, std::move(same), f32));
         ASSERT_TRUE(*program && *whole);
         alone = std::make_unique<Request>(make_request(whole->get()));
         ASSERT_XM_OK(xm_batcher_create(program->get(), &batcher, &err));
@@ -188,6 +194,42 @@ class Batcher : public OpenClTest
                 check_rows(t, got, rows, vocabulary);
         }
     }
+    /* Prompts of these lengths, then tokens: each result of the batch is the request's, of
+     * which shorter rows begin with padding. */
+    void expect_same_bytes(const std::vector<size_t> &lengths)
+    {
+        const size_t n = lengths.size(),
+                     most = *std::max_element(lengths.begin(), lengths.end());
+        xm_request_reset(alone->get());
+        step s;
+        for (size_t i = 0; i < n; i++) {
+            add();
+            s.padding.push_back((int64_t)(most - lengths[i]));
+        }
+        for (unsigned round = 0; round < 8 && !HasFailure(); round++) {
+            std::vector<part> parts;
+            s.ids.clear();
+            for (size_t i = 0; i < n; i++) {
+                const auto list = ids(round ? 1 : lengths[i], (unsigned)(10 * round + i));
+                s.ids.push_back(std::vector<int64_t>(round ? 0 : most - list.size(), 3));
+                s.ids[i].insert(s.ids[i].end(), list.begin(), list.end());
+                parts.push_back({texts.size() - n + i, list, list.size()});
+            }
+            ASSERT_XM_OK(run(parts, &err));
+            const Tensor want = logits(alone->get(), s);
+            ASSERT_TRUE(want);
+            for (size_t i = 0; i < n; i++) {
+                uint64_t rows, vocabulary;
+                const float *got =
+                    xm_batcher_logits(batcher, (uint32_t)i, &rows, &vocabulary);
+                const size_t end = (i + 1) * s.ids[i].size();
+                EXPECT_EQ(memcmp(got, want->f + (end - rows) * vocabulary,
+                                 rows * vocabulary * sizeof(float)),
+                          0)
+                    << "row " << i << " of " << n << ", run " << round;
+            }
+        }
+    }
     static std::vector<int32_t> ids(size_t n, unsigned seed)
     {
         std::mt19937 random(seed);
@@ -230,38 +272,28 @@ TEST_F(Batcher, CutsWhatIsTooLong)
 TEST_F(Batcher, RequestsGiveTheSameBytes)
 {
     for (const std::vector<size_t> &lengths :
-         {std::vector<size_t>{40}, {20, 20}, {21, 9, 6}, {5, 5, 17}}) {
-        const size_t n = lengths.size(),
-                     most = *std::max_element(lengths.begin(), lengths.end());
-        xm_request_reset(alone->get());
-        step s;
-        for (size_t i = 0; i < n; i++) {
-            add();
-            s.padding.push_back((int64_t)(most - lengths[i]));
+         {std::vector<size_t>{40}, {20, 20}, {21, 9, 6}, {5, 5, 17}})
+        expect_same_bytes(lengths);
+}
+
+/* Position ids, experts, windows, embeddings of layers. */
+TEST_F(Batcher, RequestsOfModelsFromFilesToo)
+{
+    const std::vector<std::string> models = {
+        "qwen3moe-tiny/ov/int4_asym_g64", "gpt-oss-tiny/ov/int4_sym_g64",
+        "gemma4-moe-tiny/ov/int4_asym_g32", "gemma4-e-tiny/ov/int4_asym_g64"};
+    for (const std::string &model : sample::of(models, 1)) {
+        SCOPED_TRACE(model);
+        const std::string xml = XM_MODELS_DIR "/" + model + "/openvino_model.xml";
+        Graph g[2] = {Graph(nullptr, xm_graph_destroy), Graph(nullptr, xm_graph_destroy)};
+        for (Graph &one : g) {
+            xm_graph *raw = nullptr;
+            ASSERT_XM_OK(xm_openvino_ir_read(xml.c_str(), nullptr, &raw, &err));
+            one.reset(raw);
         }
-        for (unsigned round = 0; round < 8 && !HasFailure(); round++) {
-            std::vector<part> parts;
-            s.ids.clear();
-            for (size_t i = 0; i < n; i++) {
-                const auto list = ids(round ? 1 : lengths[i], (unsigned)(10 * round + i));
-                s.ids.push_back(std::vector<int64_t>(round ? 0 : most - list.size(), 3));
-                s.ids[i].insert(s.ids[i].end(), list.begin(), list.end());
-                parts.push_back({texts.size() - n + i, list, list.size()});
-            }
-            ASSERT_XM_OK(run(parts, &err));
-            const Tensor want = logits(alone->get(), s);
-            ASSERT_TRUE(want);
-            for (size_t i = 0; i < n; i++) {
-                uint64_t rows, vocabulary;
-                const float *got =
-                    xm_batcher_logits(batcher, (uint32_t)i, &rows, &vocabulary);
-                const size_t end = (i + 1) * s.ids[i].size();
-                EXPECT_EQ(memcmp(got, want->f + (end - rows) * vocabulary,
-                                 rows * vocabulary * sizeof(float)),
-                          0)
-                    << "row " << i << " of " << n << ", run " << round;
-            }
-        }
+        close();
+        open(std::move(g[0]), std::move(g[1]));
+        expect_same_bytes({21, 9, 6});
     }
 }
 
