@@ -175,9 +175,10 @@ shape_feed(struct xm_request *r, uint32_t i, int feed, uint64_t past, uint64_t t
                        : is_context(port)        ? past + tokens
                                                  : tokens;
     struct xm_host_tensor *t = &r->chunk[i];
-    *t = (struct xm_host_tensor){
-        .element = port->type.element, .rank = port->type.shape.rank, .dim = {1}};
-    t->dim[t->rank - 1] = (int64_t)n;
+    *t = (struct xm_host_tensor){.element = port->type.element,
+                                 .rank = port->type.shape.rank};
+    for (uint32_t d = 0; d < t->rank; d++)
+        t->dim[d] = d + 1 < t->rank ? 1 : (int64_t)n;
 }
 
 static void
