@@ -25,7 +25,7 @@ job(int n)
                   "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
                   "PRTE_ALLOW_RUN_AS_ROOT=1",
                   "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                  "OMPI_MCA_btl=self,sm",
+                  "OMPI_MCA_btl=self,vader", /* Open MPI 5 knows sm by this name, too */
                   "OMPI_MCA_rmaps_base_oversubscribe=1",
                   "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe"};
     s.under = {XM_MPIRUN, "-n", std::to_string(n)};
