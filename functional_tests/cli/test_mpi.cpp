@@ -229,7 +229,8 @@ TEST_F(Mpi, OneThatFailsEndsAll)
 {
     const Outcome o = run(generation(qwen), job_with(folder, "model=/nowhere", 3));
     EXPECT_NE(o.code, 0);
-    EXPECT_NE(o.err.find("cannot open '/nowhere'"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("xemoe: rank 1: cannot open '/nowhere'"), std::string::npos)
+        << o.err;
 }
 
 /* Nobody waits for a process whose command has already ended. */
@@ -257,9 +258,10 @@ TEST_F(Mpi, ADeviceThatFailsInARunEndsAll)
                                            " XM_OPENCL_FAIL=clEnqueueNDRangeKernel:60",
                                            3, rank));
             EXPECT_NE(o.code, 0);
-            EXPECT_NE(o.err.find("rank " + std::to_string(rank) + ": step "),
+            EXPECT_NE(o.err.find("xemoe: rank " + std::to_string(rank) + ": step "),
                       std::string::npos)
                 << split << " " << rank << ": " << o.err;
+            EXPECT_EQ(o.err.find("xemoe: step "), std::string::npos) << o.err;
         }
 }
 

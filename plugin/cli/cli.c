@@ -11,6 +11,7 @@
 #include "plugin/cli/commands.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/slice.h"
 #include "runtime/util/utf8.h"
 
@@ -105,6 +106,9 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
     xm_utf8_show(xm_slice_of(said, strlen(said)), text,
                  sizeof(text)); /* names of files */
     struct xm_strbuf sentence = {0};
+    uint32_t rank;
+    if (xm_mpi_ranks(&rank) > 1 && strncmp(text, "rank ", strlen("rank ")) != 0)
+        xm_strbuf_printf(&sentence, "rank %u: ", rank); /* else it is another's */
     add_sentence(text, &sentence);
     xm_say("%s%s", xm_strbuf_ok(&sentence) ? xm_strbuf_text(&sentence) : text, more);
     xm_strbuf_free(&sentence);
