@@ -45,6 +45,7 @@ struct xm_rates {
     double multiply; /* multiply-adds a second          */
     double launch_s; /* between the ends of launches that do nothing */
     enum xm_rates_source source;
+    bool is_beside; /* beside other ranks that read the same memory, not alone */
 };
 
 /* The shares of a card's bandwidth and of its multipliers' peak that a forecast takes kernels to

@@ -87,8 +87,8 @@ keep(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
     if (find_config(t, &p->config, &err) != XM_OK)
         return;
     if (xm_plan_is_mesh(&mesh))
-        xm_plan_keep_latency(&mesh, &p->config, bed->model.package, cache_dir,
-                             r->token_s);
+        xm_plan_keep_mesh(&mesh, &p->config, bed->model.package, cache_dir, r->prompt_s,
+                          r->token_s);
     else
         (void)keep_of_device(bed, t, r, cache_dir, p, &err);
     xm_planner_free_plan(p);

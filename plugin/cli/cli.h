@@ -103,6 +103,8 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 /* Rows that the common options, plan and tune share. */
 #define XM_CLI_PRECISION_ROW(AT) \
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }
+#define XM_CLI_MESSAGES_ROW(AT) \
+    { 0,   "messages",  XM_CLI_CHOICE, AT(messages), "TYPE", "what several devices send each other to be added up: f32 (default), or f16, which is half as much and rounds", NULL, "f32 f16" }
 #define XM_CLI_EXPERT_CACHE_ROW(AT) \
     { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }
 #define XM_CLI_KV_MEMORY_ROW(AT) \
@@ -116,7 +118,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several apart by commas share the model, by the shares in parentheses if there are some: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
     { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "what several devices share: auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
-    { 0,   "messages",  XM_CLI_CHOICE, XM_CLI_TARGET(messages), "TYPE", "what several devices send each other to be added up: f32 (default), or f16, which is half as much and rounds", NULL, "f32 f16" }, \
+    XM_CLI_MESSAGES_ROW(XM_CLI_TARGET), \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)", "ubatch-size -ub" }, \

@@ -285,6 +285,7 @@ say_alone(const struct xm_cli_model *m, const struct xm_generate_args *a,
     const struct xm_plan_args plan = {
         .chip = {.device = t->device, .context = r->prompt.n + r->ids.n + 1},
         .split = t->split,
+        .messages = t->messages,
         .parallel = 1,
         .prompt = r->prompt.n};
     struct xm_strbuf cache = {0};

@@ -32,6 +32,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s that kernels read, one for all devices or one each, in place of what 'xemoe bench' has measured, or of three quarters of a card's" },
     XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xb580 --nodes 4 --link 25,5"),
     { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS },
+    XM_CLI_MESSAGES_ROW(AT),
     { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, or with --nodes between these, and microseconds of a message (5,15), for the forecast; the split stays a run's" },
     { 0,   "nodes",     XM_CLI_COUNT, AT(nodes),     "N",    "machines, each with these devices (1)" },
     { 0,   "local-link", XM_CLI_TEXT, AT(local_link), "G,US", "with --nodes: the same between the devices of a machine (5,15)" },
@@ -101,9 +102,9 @@ check_options(const struct xm_plan_args *a)
         chip.device = chip.device_as = NULL; /* plan_mesh.c looks at each */
     if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
-    if ((a->split || a->link) && !xm_plan_is_mesh(a))
-        return xm_cli_usage("options --split and --link are about several devices, as -d "
-                            "GPU.0,GPU.1 or --device-as 2xbmg");
+    if ((a->split || a->link || a->messages) && !xm_plan_is_mesh(a))
+        return xm_cli_usage("options --split, --messages and --link are about several "
+                            "devices, as -d GPU.0,GPU.1 or --device-as 2xbmg");
     if (a->local_link && a->nodes < 2)
         return xm_cli_usage(
             "option --local-link is about the devices of each of --nodes");

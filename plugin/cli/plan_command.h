@@ -14,8 +14,8 @@
 
 struct xm_plan_args {
     struct xm_chip_args chip;
-    const char *split, *link, *local_link; /* of meshes */
-    uint64_t nodes;                        /* of meshes; 0: not given */
+    const char *split, *messages, *link, *local_link; /* of meshes */
+    uint64_t nodes;                                   /* of meshes; 0: not given */
     const char *bandwidth;
     uint64_t prompt; /* tokens, of the forecast */
     const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
@@ -69,11 +69,11 @@ int xm_plan_mesh(const struct xm_plan_args *a);
 /* Says on standard error where one of a's devices alone is expected to be faster than all. */
 void xm_plan_say_alone(const struct xm_plan_args *a, const struct xm_config *config,
                        struct xm_package *package, const char *cache_dir);
-/* Keeps what an exchange of a's devices took, for later forecasts: in a token of token_s seconds
- * behind a->prompt positions. Nothing where the devices' own rates have not been measured. */
-void xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *config,
-                          struct xm_package *package, const char *cache_dir,
-                          double token_s);
+/* Keeps what a's devices took, for later forecasts (xm_mesh_plan_keep): a prompt of a->prompt
+ * tokens and a token behind it. Nothing where the devices' own rates have not been measured. */
+void xm_plan_keep_mesh(const struct xm_plan_args *a, const struct xm_config *config,
+                       struct xm_package *package, const char *cache_dir, double prompt_s,
+                       double token_s);
 
 void xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *p);
 enum xm_status xm_plan_print_json(const struct xm_plan_args *a,

@@ -145,7 +145,7 @@ print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
     xm_lines_add(o, "  %s: kernels read %.4g GB/s", name, r->read / 1e9);
     if (r->multiply > 0.0)
         xm_lines_add(o, " and multiply %.3g T/s", r->multiply / 1e12);
-    xm_lines_add(o, "%s%s\n", shares,
+    xm_lines_add(o, "%s%s%s\n", shares, r->is_beside ? " beside the others" : "",
                  r->source == XM_RATES_MEASURED ? ", as 'xemoe bench' found" : "");
 }
 
@@ -242,5 +242,6 @@ xm_plan_add_forecast(struct xm_json_out *j, const struct xm_plan_forecast *f)
                          strlen(sources[r->source]));
         xm_json_add_real(j, one, "read", r->read);
         xm_json_add_real(j, one, "multiply", r->multiply);
+        xm_json_add_bool(j, one, "beside_others", r->is_beside);
     }
 }

@@ -546,6 +546,8 @@ count_all(const struct xm_plan_args *a, const struct xm_config *config,
     const enum xm_status s = count_model(a, config, package, p, &g, err);
     for (uint32_t i = 0; i < p->devices.n && s == XM_OK; i++)
         xm_plan_find_rates(&p->rank[i], cache_dir, &r->rates[i]);
+    if (s == XM_OK)
+        xm_mesh_plan_take_together(p, cache_dir, r->rates);
     if (s == XM_OK && !xm_mesh_plan_fits(p))
         r->enough = p->wants_advice ? find_enough(p, g) : 0;
     else if (s == XM_OK)
@@ -554,31 +556,10 @@ count_all(const struct xm_plan_args *a, const struct xm_config *config,
     return s;
 }
 
-/* What is left of a token's time behind the slowest rank's work is its exchanges'. */
-static void
-keep_latency(struct xm_mesh_plan *p, const char *cache_dir, double token_s)
-{
-    const double least = 1e-6;
-    struct xm_rates rates[XM_MOST_RANKS] = {0};
-    struct xm_run_seconds prompt, token;
-    bool is_measured =
-        p->n_exchanges > 0 && !p->wish.by_layer; /* where ranks only pass on */
-    p->cluster.local.latency_s = 0.0;
-    for (uint32_t i = 0; i < p->devices.n; i++) {
-        xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
-        is_measured &= rates[i].source == XM_RATES_MEASURED;
-    }
-    if (!is_measured)
-        return;
-    xm_mesh_forecast(p, rates, &prompt, &token);
-    const double steps = ceil(log2(p->devices.n));
-    const double latency_s = (token_s - token.all) / (p->n_exchanges * steps);
-    xm_mesh_plan_keep_latency(p, cache_dir, latency_s > least ? latency_s : least);
-}
-
 void
-xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *config,
-                     struct xm_package *package, const char *cache_dir, double token_s)
+xm_plan_keep_mesh(const struct xm_plan_args *a, const struct xm_config *config,
+                  struct xm_package *package, const char *cache_dir, double prompt_s,
+                  double token_s)
 {
     struct xm_mesh_plan *p = xm_calloc(1, sizeof(*p));
     struct xm_rates rates[XM_MOST_RANKS] = {0};
@@ -589,8 +570,11 @@ xm_plan_keep_latency(const struct xm_plan_args *a, const struct xm_config *confi
             XM_OK &&
         find_links(a, p) == XM_EXIT_OK) {
         xm_mesh_plan_rates(p, cache_dir);
-        if (count_model(a, config, package, p, &g, NULL) == XM_OK)
-            keep_latency(p, cache_dir, token_s);
+        const bool is_counted = count_model(a, config, package, p, &g, NULL) == XM_OK;
+        for (uint32_t i = 0; i < p->devices.n && is_counted; i++)
+            xm_plan_find_rates(&p->rank[i], cache_dir, &rates[i]);
+        if (is_counted)
+            xm_mesh_plan_keep(p, rates, cache_dir, prompt_s, token_s);
         xm_graph_destroy(g);
     }
     if (p)
@@ -660,9 +644,11 @@ find_mesh(const struct xm_plan_args *a, struct planned *r, struct xm_error *err)
         code = xm_plan_read_bandwidths(a->bandwidth, r->rates, p->devices.n);
     if (code == XM_EXIT_OK)
         code = repeat_devices(a, p, r->rates);
-    if (code == XM_EXIT_OK &&
-        xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split), &p->wish, err) == XM_OK)
+    if (code == XM_EXIT_OK && xm_mesh_wish(&p->devices, xm_cli_split_policy(a->split),
+                                           &p->wish, err) == XM_OK) {
+        p->wish.halves_sums = xm_mesh_halves_sums(a->messages);
         code = find_links(a, p);
+    }
     return code;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/mesh/mesh_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "plugin/mesh/mesh_rates.h"
@@ -103,11 +104,32 @@ xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir)
                                &p->cluster.local.latency_s);
 }
 
-void
-xm_mesh_plan_keep_latency(const struct xm_mesh_plan *p, const char *cache_dir,
-                          double latency_s)
+/* Ranks that run at once and read one memory. */
+static bool
+are_together(const struct xm_mesh_plan *p)
 {
-    xm_mesh_latency_store(cache_dir, &p->rank[0].info, p->devices.n, latency_s);
+    bool is_one = !p->wish.by_layer && p->cluster.ranks_of_node > 1 && p->n_exchanges > 0;
+    for (uint32_t i = 0; i < p->cluster.ranks_of_node; i++)
+        is_one &= p->rank[i].room.host_is_device;
+    return is_one;
+}
+
+void
+xm_mesh_plan_take_together(const struct xm_mesh_plan *p, const char *cache_dir,
+                           struct xm_rates *rates)
+{
+    struct xm_mesh_together t;
+    if (!are_together(p) || !p->rank[0].weight_format ||
+        !xm_mesh_together_load(cache_dir, &p->rank[0].info, p->cluster.ranks_of_node,
+                               p->rank[0].weight_format, &t))
+        return;
+    for (uint32_t i = 0; i < p->devices.n; i++) {
+        if (rates[i].source != XM_RATES_MEASURED)
+            continue;
+        rates[i].read *= t.read;
+        rates[i].multiply *= t.multiply;
+        rates[i].is_beside = true;
+    }
 }
 
 /* ---- seconds ------------------------------------------------------------------------- */
@@ -154,6 +176,61 @@ xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
 {
     *prompt = seconds_of(p, rates, true);
     *token = seconds_of(p, rates, false);
+}
+
+/* False: reading is not what takes the time. */
+static bool
+keep_together(const struct xm_mesh_plan *p, const struct xm_rates *rates,
+              const char *cache_dir, double prompt_s, double token_s)
+{
+    struct xm_run_seconds prompt, token;
+    uint32_t slowest = 0;
+    xm_mesh_forecast(p, rates, &prompt, &token);
+    for (uint32_t i = 1; i < p->devices.n; i++)
+        if (xm_forecast_run(&p->rank[i].token_work, &rates[i]) >
+            xm_forecast_run(&p->rank[slowest].token_work, &rates[slowest]))
+            slowest = i;
+    const struct xm_plan *rank = &p->rank[slowest];
+    struct xm_rates found = rates[slowest];
+    if (!rank->weight_format ||
+        !xm_rates_fit(&found, &rank->token_work, token_s - token.exchanges,
+                      &rank->prompt_work, prompt_s - prompt.exchanges))
+        return false;
+    const struct xm_mesh_together t = {found.read / rates[slowest].read,
+                                       found.multiply / rates[slowest].multiply};
+    xm_mesh_together_store(cache_dir, &p->rank[0].info, p->devices.n, rank->weight_format,
+                           &t);
+    return true;
+}
+
+/* What is left of a token's time behind the slowest rank's work is its exchanges'. */
+static void
+keep_latency(struct xm_mesh_plan *p, const struct xm_rates *rates, const char *cache_dir,
+             double token_s)
+{
+    const double least = 1e-6, steps = ceil(log2(p->devices.n));
+    struct xm_run_seconds prompt, token;
+    struct xm_rates own[XM_MOST_RANKS];
+    memcpy(own, rates, p->devices.n * sizeof(*own));
+    xm_mesh_plan_take_together(p, cache_dir, own); /* as a forecast will */
+    p->cluster.local.latency_s = 0.0;
+    xm_mesh_forecast(p, own, &prompt, &token);
+    const double latency_s = (token_s - token.all) / (p->n_exchanges * steps);
+    xm_mesh_latency_store(cache_dir, &p->rank[0].info, p->devices.n,
+                          latency_s > least ? latency_s : least);
+}
+
+void
+xm_mesh_plan_keep(struct xm_mesh_plan *p, const struct xm_rates *rates,
+                  const char *cache_dir, double prompt_s, double token_s)
+{
+    bool is_measured =
+        p->n_exchanges > 0 && !p->wish.by_layer; /* where ranks only pass on */
+    for (uint32_t i = 0; i < p->devices.n; i++)
+        is_measured &= rates[i].source == XM_RATES_MEASURED;
+    if (is_measured &&
+        !(are_together(p) && keep_together(p, rates, cache_dir, prompt_s, token_s)))
+        keep_latency(p, rates, cache_dir, token_s);
 }
 
 static enum xm_status

@@ -38,9 +38,15 @@ bool xm_mesh_plan_fits(const struct xm_mesh_plan *p);
 /* The wish's rates, and the latency of c->local, as a run of these devices has them: measured ones
  * (mesh_rates.h). Before xm_mesh_plan; of one node. */
 void xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir);
-/* Keeps the latency that messages of these devices were found to have. */
-void xm_mesh_plan_keep_latency(const struct xm_mesh_plan *p, const char *cache_dir,
-                               double latency_s);
+/* Replaces the rates that the ranks have alone by those that they have beside each other, where
+ * these are known: devices of a node that have one memory, and run at once. Behind xm_mesh_plan. */
+void xm_mesh_plan_take_together(const struct xm_mesh_plan *p, const char *cache_dir,
+                                struct xm_rates *rates);
+/* Keeps what a prompt and a token behind it took on all ranks, for later plans; `rates` are those
+ * of the ranks alone. Of devices with one memory it is what they lose to each other, else what
+ * messages take: two cards read as fast as one. Nothing where that cannot be told. */
+void xm_mesh_plan_keep(struct xm_mesh_plan *p, const struct xm_rates *rates,
+                       const char *cache_dir, double prompt_s, double token_s);
 
 /* What a prompt and a token behind it take, by the ranks' `rates`: the slowest rank's seconds, by
  * layer all ranks' (of a prompt's chunks, which follow each other through the ranks, the slowest

@@ -35,6 +35,36 @@ xm_mesh_latency_store(const char *cache_dir, const struct xm_device_info *first,
     xm_kept_rate_store(cache_dir, first, name, 1.0 / latency_s);
 }
 
+static void
+name_part(const char *what, const char *format, uint32_t ranks, char out[XM_KEPT_TEXT])
+{
+    snprintf(out, XM_KEPT_TEXT, "%s %.24s beside %u ranks", what, format, ranks - 1);
+}
+
+bool
+xm_mesh_together_load(const char *cache_dir, const struct xm_device_info *first,
+                      uint32_t ranks, const char *weight_format,
+                      struct xm_mesh_together *out)
+{
+    char reading[XM_KEPT_TEXT], multiplying[XM_KEPT_TEXT];
+    name_part("reads", weight_format, ranks, reading);
+    name_part("multiplies", weight_format, ranks, multiplying);
+    return xm_kept_rate_load(cache_dir, first, reading, &out->read) &&
+           xm_kept_rate_load(cache_dir, first, multiplying, &out->multiply);
+}
+
+void
+xm_mesh_together_store(const char *cache_dir, const struct xm_device_info *first,
+                       uint32_t ranks, const char *weight_format,
+                       const struct xm_mesh_together *t)
+{
+    char reading[XM_KEPT_TEXT], multiplying[XM_KEPT_TEXT];
+    name_part("reads", weight_format, ranks, reading);
+    name_part("multiplies", weight_format, ranks, multiplying);
+    xm_kept_rate_store(cache_dir, first, reading, t->read);
+    xm_kept_rate_store(cache_dir, first, multiplying, t->multiply);
+}
+
 /* What kernels reach of it; 0: not known. */
 static double
 read_rate(const char *cache_dir, const struct xm_device_info *info)

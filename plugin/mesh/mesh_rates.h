@@ -21,6 +21,18 @@ bool xm_mesh_latency_load(const char *cache_dir, const struct xm_device_info *fi
 void xm_mesh_latency_store(const char *cache_dir, const struct xm_device_info *first,
                            uint32_t ranks, double latency_s);
 
+/* What part of the rates that a device has alone it has beside others that read the same memory:
+ * `ranks` devices, the first of which is `first`, with most weights of a format. */
+struct xm_mesh_together {
+    double read, multiply; /* > 0 */
+};
+bool xm_mesh_together_load(const char *cache_dir, const struct xm_device_info *first,
+                           uint32_t ranks, const char *weight_format,
+                           struct xm_mesh_together *out);
+void xm_mesh_together_store(const char *cache_dir, const struct xm_device_info *first,
+                            uint32_t ranks, const char *weight_format,
+                            const struct xm_mesh_together *t);
+
 /* Replaces the wish's rate of reading by that of its devices, info[wish->ranks]: of the slowest,
  * its streaming rate as it was measured, else its card's, unless one is not known. The latency
  * stays the usual one: a measured one has the ranks' waiting for each other in it, and a split that

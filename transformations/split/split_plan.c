@@ -141,11 +141,25 @@ xm_split_token_bytes(const struct xm_value *v)
     return n * sizeof(float);
 }
 
+static bool
+is_sum(const struct xm_split *s, const struct xm_value *v)
+{
+    return xm_split_value(s, v)->kind == XM_PARTIAL;
+}
+
+/* What ranks exchange of it for a token, whole. */
+static uint64_t
+message_bytes(const struct xm_split *s, const struct xm_value *v)
+{
+    const uint64_t bytes = xm_split_token_bytes(v);
+    return is_sum(s, v) && s->wish.halves_sums ? bytes / 2 : bytes;
+}
+
 static double
 exchange_seconds(const struct xm_split *s, const struct xm_value *v)
 {
     return MESSAGE_S + s->wish.link_latency_s +
-           (double)xm_split_token_bytes(v) / s->wish.link_rate;
+           (double)message_bytes(s, v) / s->wish.link_rate;
 }
 
 /* Bytes of a weight, operand i, that are read for one token. */
@@ -338,14 +352,10 @@ static enum xm_status
 exchange(struct xm_split *s, const struct xm_value *v, const struct xm_node *because,
          struct xm_error *err)
 {
-    struct xm_split_value *have = xm_split_value(s, v);
-    const bool is_sum = have->kind == XM_PARTIAL;
-    const uint64_t bytes = xm_split_token_bytes(v);
-    const struct xm_exchange e = {is_sum ? XM_EXCHANGE_SUM : XM_EXCHANGE_PARTS, v,
-                                  because,
-                                  is_sum && s->wish.halves_sums ? bytes / 2 : bytes};
+    const struct xm_exchange e = {is_sum(s, v) ? XM_EXCHANGE_SUM : XM_EXCHANGE_PARTS, v,
+                                  because, message_bytes(s, v)};
     XM_TRY(xm_split_note(s, &e, err));
-    have->is_made_whole = true;
+    xm_split_value(s, v)->is_made_whole = true;
     return XM_OK;
 }
 

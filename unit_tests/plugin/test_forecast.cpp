@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
+#include "plugin/mesh/mesh_plan.h"
 #include "plugin/mesh/mesh_rates.h"
 #include "runtime/kept.h"
 
@@ -145,6 +147,105 @@ TEST(MeshRates, AreTheSlowestDevicesAndTheKeptLatency)
     EXPECT_FALSE(xm_mesh_latency_load(folder, &fast, 3, &latency_s));
     EXPECT_EQ(latency_s, 1.0);
     std::filesystem::remove_all(folder);
+}
+
+/* Two ranks with the same work: a token is bound by reading, a prompt by multiplying. */
+class MeshKeeps : public testing::Test
+{
+  protected:
+    void SetUp() override
+    {
+        ASSERT_NE(mkdtemp(folder), nullptr);
+        plan->devices.n = 2;
+        plan->cluster = {1, 2, {5e9, 15e-6}, {5e9, 15e-6}};
+        plan->wish.ranks = 2;
+        plan->n_exchanges = 5;
+        plan->exchanged = {5, 0, 4e4, 1e4, 0};
+        for (int i = 0; i < 2; i++) {
+            xm_plan *rank = &plan->rank[i];
+            ASSERT_EQ(xm_device_imagine("140v", &rank->info, nullptr), XM_OK);
+            rank->room.host_is_device = true;
+            rank->weight_format = "u4";
+            rank->decided.ubatch = 512;
+            rank->token_work = token.work;
+            rank->prompt_work = prompt.work;
+            alone[i] = {100e9, 2e12, 4e-6, XM_RATES_MEASURED};
+        }
+    }
+    void TearDown() override
+    {
+        std::filesystem::remove_all(folder);
+    }
+    /* Keeps runs of these rates and latency, and forecasts a token and a prompt anew. */
+    void keep(const xm_rates &beside, double latency_s)
+    {
+        const xm_rates both[] = {beside, beside};
+        plan->cluster.local.latency_s = latency_s;
+        xm_mesh_forecast(plan.get(), both, &measured_prompt, &measured_token);
+        plan->cluster.local.latency_s = 15e-6;
+        xm_mesh_plan_keep(plan.get(), alone, folder, measured_prompt.all,
+                          measured_token.all);
+        plan->cluster.local.latency_s = 15e-6;
+        found[0] = alone[0];
+        found[1] = alone[1];
+        (void)xm_mesh_latency_load(folder, &plan->rank[0].info, 2,
+                                   &plan->cluster.local.latency_s);
+        xm_mesh_plan_take_together(plan.get(), folder, found);
+        xm_mesh_forecast(plan.get(), found, &forecast_prompt, &forecast_token);
+    }
+    char folder[32] = "/tmp/xemoe-rates-XXXXXX";
+    const Work token{1, 20, {{80000000, 16000000}, {20000000, 4000000}}};
+    const Work prompt{512, 30, {{90000000, 80000000000}, {500000000, 1000}}};
+    std::unique_ptr<struct xm_mesh_plan> plan = std::make_unique<struct xm_mesh_plan>();
+    xm_rates alone[2], found[2];
+    xm_run_seconds measured_prompt, measured_token, forecast_prompt, forecast_token;
+};
+
+/* Who reads one memory at once reads more slowly; messages stay what they were. */
+TEST_F(MeshKeeps, WhatDevicesOfOneMemoryLoseToEachOther)
+{
+    keep({70e9, 1e12, 4e-6, XM_RATES_MEASURED}, 15e-6);
+    EXPECT_NEAR(found[1].read, 70e9, 1e3);
+    EXPECT_NEAR(found[1].multiply, 1e12, 1e6);
+    EXPECT_TRUE(found[1].is_beside);
+    EXPECT_EQ(plan->cluster.local.latency_s, 15e-6);
+    EXPECT_NEAR(forecast_token.all, measured_token.all, 1e-9);
+    EXPECT_NEAR(forecast_prompt.all, measured_prompt.all, 1e-8);
+    plan->wish.by_layer = true; /* one after the other */
+    found[0] = alone[0];
+    xm_mesh_plan_take_together(plan.get(), folder, found);
+    EXPECT_EQ(found[0].read, alone[0].read);
+    plan->wish.by_layer = false;
+    found[0].source = XM_RATES_GIVEN; /* which knows better */
+    xm_mesh_plan_take_together(plan.get(), folder, found);
+    EXPECT_EQ(found[0].read, alone[0].read);
+}
+
+TEST_F(MeshKeeps, WhatMessagesOfDevicesWithMemoryOfTheirOwnTake)
+{
+    plan->rank[0].room.host_is_device = plan->rank[1].room.host_is_device = false;
+    keep(alone[0], 300e-6);
+    EXPECT_NEAR(plan->cluster.local.latency_s, 300e-6, 2e-6);
+    EXPECT_EQ(found[0].read, alone[0].read);
+    EXPECT_FALSE(found[0].is_beside);
+    EXPECT_NEAR(forecast_token.all, measured_token.all, 2e-5);
+}
+
+/* Slower reading would leave no time for the prompt: messages are what takes the token's. */
+TEST_F(MeshKeeps, WhatMessagesTakeWhereReadingExplainsNoPrompt)
+{
+    keep(alone[0], 20e-3);
+    EXPECT_EQ(found[0].read, alone[0].read);
+    EXPECT_GT(plan->cluster.local.latency_s, 10e-3);
+    EXPECT_NEAR(forecast_token.all, measured_token.all, 2e-5);
+}
+
+TEST_F(MeshKeeps, NothingWhereTheDevicesThemselvesWereNotMeasured)
+{
+    alone[1].source = XM_RATES_CARD;
+    keep({70e9, 1e12, 4e-6, XM_RATES_MEASURED}, 15e-6);
+    EXPECT_EQ(found[0].read, alone[0].read);
+    EXPECT_EQ(plan->cluster.local.latency_s, 15e-6);
 }
 
 TEST(Forecast, ExchangesGoOverBothKindsOfLinks)

@@ -546,6 +546,41 @@ TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
     }
 }
 
+// Ranks and the whole program may be at different positions then, until both begin anew.
+TEST_F(Mesh, ARunThatFailsLeavesNothingToCompareWith)
+{
+    xm_compiled *c = nullptr;
+    xm_infer *r = nullptr;
+    options.keep_graph = true;
+    ASSERT_EQ(compile("REFERENCE,BROKEN", &c), XM_OK) << err.text;
+    ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+    int checks = 0;
+    ASSERT_EQ(r->ops->check(
+                  r,
+                  [](const xm_step_check *check, void *ctx) {
+                      *static_cast<int *>(ctx) += check->compared;
+                  },
+                  &checks, &err),
+              XM_OK);
+    ASSERT_FALSE(run(r).empty()) << err.text;
+    const int all = checks;
+    EXPECT_GT(all, 0);
+    fails_at = runs + 1;
+    EXPECT_TRUE(run(r).empty());
+    EXPECT_STREQ(err.text, "rank 1: the device is lost");
+    for (int turn = 0; turn < 2; turn++) {
+        EXPECT_TRUE(run(r).empty());
+        EXPECT_STREQ(err.text,
+                     "nothing to compare with: a run before this one has failed");
+    }
+    EXPECT_EQ(checks, all);
+    r->ops->reset(r);
+    EXPECT_FALSE(run(r).empty()) << err.text;
+    EXPECT_EQ(checks, 2 * all);
+    xm_infer_destroy(r);
+    xm_compiled_unref(c);
+}
+
 TEST_F(Mesh, WhatCannotBeCompiledIsASentence)
 {
     const struct {
