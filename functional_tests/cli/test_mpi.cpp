@@ -6,6 +6,8 @@
 #include <regex>
 #include <set>
 
+#include "functional_tests/cli/mesh_models.h"
+#include "functional_tests/common/cases.h"
 #include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
@@ -62,27 +64,61 @@ class Mpi : public testing::Test
     Folder folder{"mpi"};
 };
 
-/* Only the first process prints. By layer on three processes, Qwen3's two layers leave one
- * process without attention. */
-TEST_F(Mpi, TextsAreThoseOfOneProcess)
+/* Model; split, processes, and their devices. */
+using Way = std::tuple<const char *, int, const char *>;
+class MpiGolden : public testing::TestWithParam<std::tuple<const char *, Way>>
 {
-    for (const char *model : {"qwen3moe-tiny/ov/int4_asym_g64",
-                              "gpt-oss-tiny/gguf/gpt-oss-tiny-MXFP4_MOE.gguf",
-                              "gemma4-moe-tiny/ov/int4_asym_g32"}) {
-        const Outcome one = run(generation(models + "/" + model));
-        ASSERT_EQ(one.code, 0) << one.err;
-        for (const char *split : {"tensor", "layer"})
-            for (int n : {2, 3}) {
-                const Outcome o =
-                    run(generation(models + "/" + model, {}, split), job(n));
-                ASSERT_EQ(o.code, 0) << o.err;
-                EXPECT_EQ(Json(o.out).ids("/ids"), Json(one.out).ids("/ids"))
-                    << model << " by " << split << " on " << n;
-            }
+};
+
+/* Logits and greedy ids, which the first process alone prints. By layer on three, Qwen3's two
+ * layers leave a process without attention. */
+TEST_P(MpiGolden, IsThatOfOneProcess)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const auto &[name, way] = GetParam();
+    const auto &[split, n, device] = way;
+    const std::string model = models + "/" + name;
+    const Words logits = {"logits",      "-m", model, "--ids", "5,77,300,12,9,400,31,8",
+                          "--precision", "f32"};
+    Folder folder("mpi");
+    Matrix m[2];
+    Ids ids[2];
+    for (int i : {0, 1}) {
+        const Settings settings = i ? job(n) : Settings{};
+        Words words = logits;
+        const std::string file = folder / ("logits" + std::to_string(i) + ".npy");
+        words.insert(words.end(),
+                     {"-d", i ? device : "CPU", "--split", split, "-o", file});
+        const Outcome o = run(words, settings),
+                      text = run(generation(model, {"-d", i ? device : "CPU"}, split),
+                                 settings);
+        ASSERT_EQ(o.code, 0) << o.err;
+        ASSERT_EQ(text.code, 0) << text.err;
+        m[i] = parse_npy(read_file(file));
+        ids[i] = Json(text.out).ids("/ids");
     }
+    EXPECT_EQ(ids[1], ids[0]);
+    ASSERT_EQ(m[0].rows, 8u);
+    ASSERT_EQ(m[1].rows, m[0].rows);
+    for (uint64_t t = 0; t < m[0].rows; t++)
+        EXPECT_LE(nmse(m[1].row(t), m[0].row(t)), 1e-10)
+            << name << " by " << split << " on " << n << " row " << t;
 }
 
-/* Summands are added in f32 in the order of ranks, however they are sent. */
+const std::vector<Way> golden_ways = {{"tensor", 2, "CPU"},
+                                      {"layer", 3, "CPU"},
+                                      {"expert", 2, "MESH:CPU,CPU(3,1)"},
+                                      {"tensor", 3, "MESH:CPU,CPU,CPU(4,1,2)"},
+                                      {"layer", 2, "MESH:CPU,CPU(1,3)"},
+                                      {"expert", 3, "CPU"},
+                                      {"tensor", 4, "CPU"},
+                                      {"layer", 4, "CPU"},
+                                      {"expert", 4, "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"}};
+INSTANTIATE_TEST_SUITE_P(EveryModel, MpiGolden,
+                         testing::ValuesIn(dealt(some(mesh_models, 3), golden_ways, 1)));
+
+/* Summands are added as f32 in the order of ranks, whatever they are sent as. */
 TEST_F(Mpi, HalvesGiveTheSameTextAsOnSubDevices)
 {
     const Words halves = {"--messages", "f16"};
@@ -133,6 +169,31 @@ TEST_F(Mpi, TheFirstProcessReadsStandardInputForAll)
                 << words[0] << " " << text;
         }
     }
+}
+
+/* How often it is said. */
+size_t
+count(const std::string &text, const std::string &sentence)
+{
+    size_t n = 0;
+    for (size_t at = 0; (at = text.find(sentence, at)) != std::string::npos; at++)
+        n++;
+    return n;
+}
+
+/* And says so once, as it says that it has not. */
+TEST_F(Mpi, TheFirstProcessSavesForAll)
+{
+    const std::string file = folder / "saved.json";
+    folder.write("lines.txt", "hello\n/save " + file + "\n/save " + file + "\n");
+    const Outcome o = run(
+        {"chat", "-m", qwen, "-d", "CPU", "--split", "tensor", "-n", "4", "--temp", "0"},
+        job(3), folder.path + "/lines.txt");
+    EXPECT_NE(o.code, 0) << "the second time there was a file";
+    EXPECT_EQ(count(o.err, "2 messages are saved"), 1u) << o.err;
+    EXPECT_EQ(count(o.err, "is there already: /save! writes over a file"), 1u) << o.err;
+    EXPECT_EQ(Json(read_file(file)).text("/messages/0/content"), "hello")
+        << read_file(file);
 }
 
 TEST_F(Mpi, AnEmptyInputIsASentence)

@@ -35,8 +35,10 @@ save(struct xm_chat *c, const char *typed, bool replace)
 {
     struct xm_strbuf path = {0};
     struct xm_error err = {0};
+    if (!xm_mpi_job_is_first())
+        return XM_CHAT_READ; /* one process of a job writes, and says so, for all */
     enum xm_status s = find_path(typed, &path, &err);
-    if (s == XM_OK && xm_mpi_job_is_first()) /* one process of a job writes for all */
+    if (s == XM_OK)
         s = xm_conversation_save(&c->conversation, xm_strbuf_text(&path), replace, &err);
     xm_strbuf_free(&path);
     if (s != XM_OK)
