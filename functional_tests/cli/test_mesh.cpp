@@ -471,6 +471,12 @@ TEST_F(Mesh, IsVerifiedAgainstTheWholeProgram)
             for (int i = 0; i < json.number("/compared"); i++)
                 EXPECT_LT(json.number("/steps/" + std::to_string(i) + "/error"), 1e-5);
         }
+    for (const std::string &split : splits) { /* every step of two layers */
+        const Json json(out(on("CPU,CPU", {"verify", qwen, "--inner", "--json"}, split)));
+        EXPECT_EQ(json.number("/compared"), 43) << split;
+        EXPECT_EQ(json.number("/over"), 0) << split;
+    }
+    EXPECT_EQ(run({"verify", qwen, "-d", "CPU", "--inner"}).code, 2) << "one device";
     const Outcome o = run(on("CPU,CPU", {"verify", qwen, "--every-kernel"}));
     EXPECT_EQ(o.code, 2);
     EXPECT_NE(o.err.find("what they exchange is compared"), std::string::npos) << o.err;

@@ -294,7 +294,21 @@ TEST_F(Mpi, OneThatFailsEndsAll)
         << o.err;
 }
 
-/* Nobody waits for a process whose command has already ended. */
+/* mpirun sees it and ends the others; Open MPI's names the rank. */
+TEST_F(Mpi, OneThatIsKilledEndsAll)
+{
+    for (const char *split : {"tensor", "layer"}) {
+        const Outcome o = run(generation(qwen, {"--ignore-eos", "-n", "100000"}, split),
+                              job_with(folder, "{ sleep 2; kill -9 $$; } &", 3));
+        EXPECT_NE(o.code, 0);
+        EXPECT_TRUE(o.err.find("rank 1") != std::string::npos ||
+                    o.err.find("EXIT CODE: 9") != std::string::npos ||
+                    o.out.find("EXIT CODE: 9") != std::string::npos)
+            << o.out << o.err;
+    }
+}
+
+/* Nobody waits for a process that has come to the end of another command. */
 TEST_F(Mpi, OneThatEndsEarlyEndsAll)
 {
     for (const char *split : {"tensor", "layer"}) {

@@ -10,13 +10,14 @@
 #include "plugin/cli/prompt_file.h"
 #include "plugin/mesh/mesh_plan.h"
 #include "plugin/pipeline/token_runner.h"
+#include "runtime/collective_mpi.h"
 #include "runtime/util/log.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
     const char *prompt, *file, *ids, *against;
     uint64_t decode; /* UINT64_MAX: not given */
-    bool numerics, every_kernel;
+    bool numerics, every_kernel, inner;
 };
 
 /* clang-format off */
@@ -28,6 +29,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "the same as token ids: 1,2,3 or @FILE" },
     { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "decode N tokens after the prompt, one by one (2)" },
     { 0,   "every-kernel", XM_CLI_FLAG, AT(every_kernel), NULL, "run again until every kernel that a step can take has been compared" },
+    { 0,   "inner", XM_CLI_FLAG, AT(inner), NULL, "with several devices: not only what they exchange, but also what every step makes" },
     XM_CLI_GROUP("What is compared instead", "xemoe verify model.gguf --ids 1,2,3 --numerics"),
     { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with these instead: .npy, float32 of every\nposition or the last; or float32 alone (.bin)" },
     { 0,   "numerics", XM_CLI_FLAG, AT(numerics), NULL,  "what roundings as in training (XM_NUMERICS=bf16) change instead" },
@@ -42,6 +44,13 @@ static bool
 checks_steps(const struct args *a)
 {
     return !a->against && !a->numerics;
+}
+
+static bool
+names_several(const struct args *a)
+{
+    uint32_t rank;
+    return xm_mesh_list(a->target.device) || xm_mpi_ranks(&rank) > 1;
 }
 
 static bool
@@ -98,6 +107,9 @@ check(const struct args *a)
     if (a->every_kernel && xm_mesh_list(a->target.device))
         return xm_cli_usage("--every-kernel compares kernels, and with several devices "
                             "what they exchange is compared: name one");
+    if (a->inner && (!checks_steps(a) || !names_several(a)))
+        return xm_cli_usage("--inner is about steps of several devices, as -d "
+                            "GPU.0,GPU.1: of one all are compared");
     if (a->every_kernel && xm_env("XM_FORCE"))
         return xm_cli_usage("--every-kernel chooses the kernels: unset XM_FORCE");
     return a->ids ? xm_cli_ids_check(a->ids, true) : XM_EXIT_OK;
@@ -122,7 +134,8 @@ read_text(const struct args *a, struct xm_strbuf *text)
 static int
 run(struct args *a)
 {
-    const struct xm_compile_options compile = {.keep_graph = checks_steps(a)};
+    const struct xm_compile_options compile = {.keep_graph = checks_steps(a),
+                                               .shows_inner = a->inner};
     struct xm_strbuf text = {0};
     struct xm_other_logits other = {0};
     struct xm_cli_model m;
@@ -153,7 +166,7 @@ xm_cli_verify(int argc, char **argv)
         .usage =
             "xemoe verify MODEL [-p TEXT | -f FILE | --ids IDS] [--decode N] "
             "[--every-kernel]\n"
-            "                    [options]\n"
+            "                    [--inner] [options]\n"
             "       xemoe verify MODEL (-p TEXT | -f FILE | --ids IDS) --against FILE\n"
             "       xemoe verify MODEL [-p TEXT | -f FILE | --ids IDS] --numerics",
         .about =
@@ -161,7 +174,9 @@ xm_cli_verify(int argc, char **argv)
             "host reference on the same operands, row by row. Slow: the reference is\n"
             "plain code. With several devices every value that they exchange is "
             "compared\n"
-            "with that of the whole program on the first one. With --every-kernel the\n"
+            "with that of the whole program on the first one, with --inner every value "
+            "that\n"
+            "a step makes. With --every-kernel the\n"
             "model is compiled and run again, each time with the next kernel that each\n"
             "step can take, fast or slow.\n"
             "\n"

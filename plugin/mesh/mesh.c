@@ -546,6 +546,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     if (s == XM_OK)
         s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
     b.parts.wish.shows_exchanges = options && options->keep_graph;
+    b.parts.wish.shows_inner = options && options->shows_inner;
     if (s == XM_OK)
         s = new_mesh(&b, list, is_job, &m, err);
     if (s != XM_OK) {

@@ -120,6 +120,19 @@ tolerance_of(struct xm_compiled *whole)
     return tolerances[i].tolerance;
 }
 
+/* "result" are the model's own. */
+static const char *
+kind_of(const struct xm_ports *ports, uint32_t output)
+{
+    static const char *const kinds[][2] = {{XM_SHOWN_EXCHANGE, "exchange"},
+                                           {XM_SHOWN_INNER, "inner"}};
+    for (size_t i = 0; i < XM_ARRAY_LEN(kinds); i++) {
+        if (strncmp(ports->outputs[output].name, kinds[i][0], strlen(kinds[i][0])) == 0)
+            return kinds[i][1];
+    }
+    return "result";
+}
+
 /* Exchanges stand behind the model's own results, of which rank 0 has all, and run before them. */
 enum xm_status
 xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank, uint32_t n,
@@ -131,16 +144,14 @@ xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank, uint32_
     const struct xm_ports *ports = &c->whole->compiled->ports;
     const double tolerance = tolerance_of(c->whole->compiled);
     uint32_t n_own = 0;
-    while (n_own < ports->n_outputs &&
-           strncmp(ports->outputs[n_own].name, XM_SHOWN_EXCHANGE,
-                   strlen(XM_SHOWN_EXCHANGE)) != 0)
+    while (n_own < ports->n_outputs && strcmp(kind_of(ports, n_own), "result") == 0)
         n_own++;
     XM_TRY(c->whole->ops->infer(c->whole, err));
     for (uint32_t i = 0; i < ports->n_outputs; i++) {
         const uint32_t output = (i + n_own) % ports->n_outputs;
         struct xm_step_check check = {.step = i,
                                       .n_steps = ports->n_outputs,
-                                      .op = output < n_own ? "result" : "exchange",
+                                      .op = kind_of(ports, output),
                                       .tolerance = tolerance,
                                       .accumulates = true};
         XM_TRY(check_result(c, output, rank, n, &check, err));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A split program against the whole one, which one device has: every value that ranks exchange, and
- * the results. A rank with a wrong part of a weight is found at the first exchange after it.
+ * A split program against the whole one, which one device has: every value that ranks exchange,
+ * and the results; where it is asked for, what every step makes. A rank with a wrong part of a
+ * weight is found at the first exchange after it, or at the step that reads it.
  *
  *     error of a row = |rank - whole| / |whole|     (Euclidean, along the last axis)
  *
@@ -32,8 +33,8 @@ enum xm_status xm_mesh_check_open(struct xm_mesh_check *c, struct xm_compiled *w
                                   xm_step_check_fn fn, void *ctx, struct xm_error *err);
 void xm_mesh_check_close(struct xm_mesh_check *c);
 
-/* After a run of the n ranks: runs the whole program and calls fn once for each of its results,
- * exchanges first, with the row of the largest error over the ranks of this process. `compared` is
+/* After a run of the n ranks: runs the whole program and calls fn once for each of its results, the
+ * model's own last, with the row of the largest error over the ranks of this process. `compared` is
  * false where no rank here has the result, or it is an integer. */
 enum xm_status xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank,
                                  uint32_t n, struct xm_error *err);

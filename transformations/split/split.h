@@ -31,8 +31,9 @@
 extern "C" {
 #endif
 
-/* Parts of the names of results that are exchanged values: "exchange 3 behind linear blk.0". */
+/* Names of results that are exchanged values, and inner ones: "exchange 3 behind linear blk.0". */
 #define XM_SHOWN_EXCHANGE "exchange "
+#define XM_SHOWN_INNER    "inner "
 #define XM_SHOWN_BEHIND   " behind "
 
 struct xm_split_wish {
@@ -55,6 +56,9 @@ struct xm_split_wish {
      * own. xm_split_whole returns the same values under the same names, so that both can be
      * compared. */
     bool shows_exchanges;
+    /* With shows_exchanges: what steps make of other values is shown as well. Parts of it are
+     * joined and summands added up behind the run, so that ranks run as they do. */
+    bool shows_inner;
 };
 
 /* Why a value is exchanged. */

@@ -395,9 +395,21 @@ rewire(struct part *p, const struct xm_node *n)
 }
 
 static struct xm_value *
-arrived(const struct xm_value *v, void *ctx)
+arrived(const struct xm_value *v, void *ctx, struct xm_error *err)
 {
+    (void)err;
     return ((const struct part *)ctx)->arrived[v->node->id + v->index];
+}
+
+static struct xm_value *
+made_here(const struct xm_value *v, void *ctx, struct xm_error *err)
+{
+    const struct part *p = ctx;
+    const uint32_t stage = p->s->stage[v->node->id];
+    (void)err;
+    return stage == p->to->rank || stage == XM_EVERY_RANK
+               ? &p->copy[v->node->id]->out[v->index]
+               : NULL;
 }
 
 static enum xm_status
@@ -422,7 +434,7 @@ convert(struct part *p)
         else if (n->op == XM_OP_ASSIGN && p->s->stage[n->id] != p->to->rank)
             xm_node_remove(p->g, p->copy[n->id]);
     }
-    XM_TRY(xm_split_show(p->s, p->g, arrived, p, p->err));
+    XM_TRY(xm_split_show(p->s, p->g, arrived, made_here, p, p->err));
     (void)xm_graph_remove_dead(p->g);
     return xm_graph_infer(p->g) == XM_OK ? XM_OK : failure(p);
 }

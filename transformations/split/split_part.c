@@ -80,13 +80,14 @@ cut_const(struct part *p, const struct xm_value *v, uint32_t dim, int64_t first,
 
 /* ---- values of the run --------------------------------------------------------------------- */
 
+/* element: what summands are sent as; XM_DYNAMIC: as they are. */
 static struct xm_value *
 exchanged(struct part *p, const struct xm_split_value *have, const struct xm_value *v,
-          struct xm_value *mine)
+          struct xm_value *mine, enum xm_element element)
 {
     union xm_attr attr = {.collective = {.of = p->to}};
     if (have->kind == XM_PARTIAL) {
-        attr.collective.element = p->split->wish.halves_sums ? XM_F16 : XM_DYNAMIC;
+        attr.collective.element = element;
         return xm_op_build(&p->b, XM_OP_ALL_REDUCE, &attr, &mine, 1);
     }
     attr.collective.axis = have->dim;
@@ -103,7 +104,8 @@ whole(struct part *p, const struct xm_value *v, struct xm_value *mine)
     if (have->kind == XM_MIRRORED)
         return mine;
     if (!*kept) {
-        *kept = exchanged(p, have, v, mine);
+        *kept =
+            exchanged(p, have, v, mine, p->split->wish.halves_sums ? XM_F16 : XM_DYNAMIC);
         if (*kept)
             (*kept)->stored = mine->stored;
     }
@@ -250,9 +252,29 @@ convert_all(struct part *p)
 }
 
 static struct xm_value *
-whole_of(const struct xm_value *v, void *ctx)
+whole_of(const struct xm_value *v, void *ctx, struct xm_error *err)
 {
+    (void)err;
     return ((const struct part *)ctx)->whole[v->node->id + v->index];
+}
+
+/* What the ranks have of an inner value, together. */
+static struct xm_value *
+inner_of(const struct xm_value *v, void *ctx, struct xm_error *err)
+{
+    struct part *p = ctx;
+    const struct xm_split_value *have = xm_split_value(p->split, v);
+    struct xm_node *n = p->g->first;
+    while (n && n->id != v->node->id)
+        n = n->next;
+    if (!n || have->kind == XM_MIRRORED)
+        return n ? &n->out[v->index] : NULL;
+    p->b = xm_builder_at_end(p->g);
+    struct xm_value *x = exchanged(p, have, v, &n->out[v->index], XM_DYNAMIC);
+    if (!x)
+        xm_fail(err, p->g->err.status != XM_OK ? p->g->err.status : XM_INVALID, "%s",
+                p->g->err.text);
+    return x;
 }
 
 enum xm_status
@@ -267,7 +289,7 @@ xm_split_part(const struct xm_split *s, struct xm_collective *c, struct xm_mappi
     enum xm_status status =
         p.whole ? convert_all(&p) : xm_no_memory(err, "a rank's graph");
     if (status == XM_OK)
-        status = xm_split_show(s, p.g, whole_of, &p, err);
+        status = xm_split_show(s, p.g, whole_of, inner_of, &p, err);
     xm_free(p.whole);
     if (status == XM_OK) {
         (void)xm_graph_remove_dead(p.g);

@@ -71,11 +71,14 @@ uint64_t xm_split_layers_bytes(const struct xm_split *s, uint32_t rank);
 /* Adds an exchange to the list. */
 enum xm_status xm_split_note(struct xm_split *s, const struct xm_exchange *e,
                              struct xm_error *err);
-/* If the wish has shows_exchanges: adds the exchanged values to a copy or part of the graph as
- * results. copy_of(v) returns the value there that stands for v; NULL: there is none. */
+/* What stands for a value in a part of the graph, or a copy of it; NULL: it has none there, or
+ * *err, zeroed before, says why not. */
+typedef struct xm_value *(*xm_split_copy_fn)(const struct xm_value *v, void *ctx,
+                                             struct xm_error *err);
+/* Where the wish asks for it: adds the results of exchanged values and of inner ones, in the order
+ * of the graph. */
 enum xm_status xm_split_show(const struct xm_split *s, struct xm_graph *part,
-                             struct xm_value *(*copy_of)(const struct xm_value *v,
-                                                         void *ctx),
+                             xm_split_copy_fn exchanged, xm_split_copy_fn inner,
                              void *ctx, struct xm_error *err);
 /* Bytes of a value for one token, as f32. */
 uint64_t xm_split_token_bytes(const struct xm_value *v);

@@ -17,14 +17,14 @@ namespace
 
 // ---- a plugin whose ranks fail on demand ------------------------------------------------------
 
-// The reference device, whose run number `fails_at` fails; 0: none. If `spoils` is set, it takes
-// rank 0's part of the last weight instead of its own.
+// The reference, in whose requests run number `fails_at` fails; 0: none does. Where `spoils` is
+// set, its part of the last weight is that of rank 0; or of the last one that is cut by rows.
 struct Broken {
     xm_plugin base;
     xm_plugin *inner;
 };
 std::atomic<int> fails_at, runs;
-bool spoils;
+enum { NOTHING, COLUMNS, ROWS } spoils;
 const xm_compile_options *split_options;
 
 xm_status
@@ -33,9 +33,12 @@ spoil(void *, xm_graph **g, xm_error *err)
     const xm_status s = split_options->replace(split_options->replace_ctx, g, err);
     xm_node *last = nullptr;
     for (xm_node *n = s == XM_OK ? (*g)->first : nullptr; n; n = n->next)
-        last = n->op == XM_OP_WEIGHT ? n : last;
+        last = n->op == XM_OP_WEIGHT &&
+                       (spoils == COLUMNS || n->attr.weight.view.first_row > 0)
+                   ? n
+                   : last;
     if (last)
-        last->attr.weight.view.first_col = 0;
+        last->attr.weight.view.first_col = last->attr.weight.view.first_row = 0;
     return s;
 }
 
@@ -496,14 +499,13 @@ TEST_F(Mesh, ARankThatFailsEndsTheRun)
     xm_compiled_unref(c);
 }
 
-// Two feed-forwards give two sums. Rank 1 has a wrong part of the last weight, so that only the
-// second sum is wrong.
-TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
+// Two feed-forwards, so two sums.
+std::string
+two_feed_forwards()
 {
-    const std::string twice =
-        std::string(feed_forward).substr(0, strlen(feed_forward) - strlen(R"(
+    return std::string(feed_forward).substr(0, strlen(feed_forward) - strlen(R"(
     result %6 name="y")")) +
-        R"(
+           R"(
     %7 = weight f32[48,32] f32 @3
     %8 = weight f32[32,48] f32 @4
     %9 = matmul %6, %7 transpose_b=true
@@ -511,16 +513,68 @@ TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
     %11 = matmul %10, %8 transpose_b=true
     %12 = add %11, %6
     result %12 name="y")";
+}
+
+// What rank 1 splits or sums up is joined for the check: its rows of the second feed-forward's
+// first weight are wrong, so that this product is the first wrong value, which nobody exchanges. By
+// layer values are on one rank alone.
+TEST_F(Mesh, AWrongPartIsFoundAtTheStepThatReadsIt)
+{
+    const xm_property layer = {"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"};
+    options.keep_graph = options.shows_inner = true;
+    for (bool by_layer : {false, true})
+        for (bool is_wrong : {false, true}) {
+            xm_compiled *c = nullptr;
+            xm_infer *r = nullptr;
+            spoils = is_wrong && !by_layer ? ROWS : NOTHING;
+            const xm_status s = xm_core_compile(
+                core, parse(two_feed_forwards().c_str()).release(), "REFERENCE,BROKEN",
+                by_layer ? &layer : &tensor, 1, &options, &c, &err);
+            spoils = NOTHING;
+            ASSERT_EQ(s, XM_OK) << err.text;
+            ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
+            std::vector<std::string> all, wrong;
+            std::pair<std::vector<std::string> *, std::vector<std::string> *> lists = {
+                &all, &wrong};
+            ASSERT_EQ(r->ops->check(
+                          r,
+                          [](const xm_step_check *check, void *ctx) {
+                              auto *l = static_cast<decltype(lists) *>(ctx);
+                              EXPECT_TRUE(check->compared) << check->name;
+                              const std::string name = check->name;
+                              l->first->push_back(name.substr(0, name.find(' ')));
+                              if (xm_step_check_severity(check) > 1.0)
+                                  l->second->push_back(l->first->back());
+                          },
+                          &lists, &err),
+                      XM_OK);
+            ASSERT_FALSE(run(r).empty()) << err.text;
+            EXPECT_EQ(all, (std::vector<std::string>{"matmul", "swish", "linear",
+                                                     "matmul", "swish", "y"}))
+                << by_layer;
+            if (is_wrong && !by_layer) {
+                EXPECT_EQ(wrong, (std::vector<std::string>{"matmul", "swish", "y"}));
+            } else {
+                EXPECT_TRUE(wrong.empty());
+            }
+            xm_infer_destroy(r);
+            xm_compiled_unref(c);
+        }
+}
+
+// Rank 1's part of the last weight is wrong: the first sum is right.
+TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
+{
     xm_compile_options options = {};
     options.keep_graph = true;
     for (bool is_wrong : {false, true}) {
         xm_compiled *c = nullptr;
         xm_infer *r = nullptr;
-        spoils = is_wrong;
+        spoils = is_wrong ? COLUMNS : NOTHING;
         const xm_status s =
-            xm_core_compile(core, parse(twice.c_str()).release(), "REFERENCE,BROKEN",
-                            &tensor, 1, &options, &c, &err);
-        spoils = false;
+            xm_core_compile(core, parse(two_feed_forwards().c_str()).release(),
+                            "REFERENCE,BROKEN", &tensor, 1, &options, &c, &err);
+        spoils = NOTHING;
         ASSERT_EQ(s, XM_OK) << err.text;
         ASSERT_EQ(xm_compiled_create_request(c, &r, &err), XM_OK);
         std::vector<xm_step_check> checks;
