@@ -2,6 +2,8 @@
  *
  * Models split over devices: logits and texts equal those of one device.
  */
+#include <algorithm>
+
 #include "functional_tests/cli/mesh_models.h"
 #include "functional_tests/common/cases.h"
 #include "functional_tests/common/files.h"
