@@ -53,7 +53,7 @@ enum xm_ext_status {
     XM_EXT_OK = 0,
     XM_EXT_INVALID = 1,     /* a model, a tensor or an argument is wrong        */
     XM_EXT_UNSUPPORTED = 2, /* it is right, but this device cannot do it        */
-    XM_EXT_NO_MEMORY = 3,   /* of the host or of the device                     */
+    XM_EXT_NO_MEMORY = 3,   /* the host or the device has not enough memory */
     XM_EXT_DEVICE = 4,      /* the device's driver failed                       */
     XM_EXT_IO = 5,          /* the operating system refused a file              */
     XM_EXT_NOT_FOUND = 6,   /* no such property, port, …                        */
@@ -63,7 +63,7 @@ enum xm_ext_status {
 
 /* As ov_element_type_e. Elements below 8 bits are packed, the first one in the lowest bits. */
 enum xm_ext_element {
-    XM_EXT_DYNAMIC = 0, /* not known */
+    XM_EXT_DYNAMIC = 0, /* the element type is not known */
     XM_EXT_BOOLEAN = 1, /* a byte: 0 or 1 */
     XM_EXT_BF16 = 2,
     XM_EXT_F16 = 3,
@@ -92,14 +92,14 @@ enum xm_ext_element {
 };
 
 typedef struct xm_ext_error {
-    char text[512]; /* empty when it is given */
+    char text[512]; /* the host passes it empty */
 } xm_ext_error;
 
 typedef struct xm_ext_property {
     const char *key, *value;
 } xm_ext_property;
 
-/* Receives bytes, or a text without its zero, in pieces, in order. */
+/* Receives bytes, or a text without its terminating zero, in pieces and in order. */
 typedef struct xm_ext_sink {
     void (*add)(void *ctx, const void *bytes, uint64_t n);
     void *ctx;
@@ -122,10 +122,10 @@ typedef struct xm_ext_type {
 
 /* An input or a result of a model. */
 typedef struct xm_ext_port {
-    const char *name;         /* the first of its names, or its node's   */
-    const char *const *names; /* of its tensor; n_names may be 0         */
+    const char *name;         /* the first name of its tensor, or its node's */
+    const char *const *names; /* all names of its tensor; n_names may be 0 */
     uint32_t n_names;
-    uint32_t node; /* the Parameter or Result; of imported models XM_EXT_NONE */
+    uint32_t node; /* index of the Parameter or Result; in imported models XM_EXT_NONE */
     xm_ext_type type;
 } xm_ext_port;
 
@@ -156,7 +156,7 @@ typedef struct xm_ext_host {
     uint32_t version, bytes; /* XM_EXT_VERSION, sizeof(xm_ext_host) of the host's build */
     const char *release;     /* "xemoe 0.1.0" */
 
-    /* A line for the log: 0 error, 1 warning, 2 information, 3 debugging. */
+    /* Writes a line to the log. Levels: 0 error, 1 warning, 2 information, 3 debugging. */
     void (*log)(int32_t level, const char *line);
 
     const char *(*model_name)(const xm_ext_model *m);
@@ -168,22 +168,24 @@ typedef struct xm_ext_host {
                             const char **key, const char **value);
     /* For a dimension that varies between runs only the bounds are known. */
     void (*model_type)(const xm_ext_model *m, xm_ext_value value, xm_ext_type *out);
-    /* In the order of the indices that requests use. */
+    /* The number of inputs (is_output 0) or results (1); requests use the same indices. */
     uint32_t (*model_ports)(const xm_ext_model *m, uint32_t is_output);
     void (*model_port)(const xm_ext_model *m, uint32_t is_output, uint32_t i,
                        xm_ext_port *out);
-    /* The numbers of a Const, in place: read only, often in a mapped file. INVALID: the node is no
-     * constant. UNSUPPORTED: a "weight", whose bytes are blocks that only run_node knows. */
+    /* The elements of a Const, in place: read-only, often in a mapped file. INVALID: the node is no
+     * constant. UNSUPPORTED: the node is a "weight", whose bytes are quantized blocks that only
+     * run_node can decode. */
     int32_t (*model_constant)(const xm_ext_model *m, uint32_t node, xm_ext_tensor *out);
     /* Retains `m` and its constants until a matching model_release; returns `m`. */
     const xm_ext_model *(*model_retain)(const xm_ext_model *m);
     void (*model_release)(const xm_ext_model *m);
 
-    /* Runs one node as the host's reference does: slow, exact (f32), and there is every operation.
-     * in[n_in]; where an operand is left out, or its data is NULL and it is a constant, the host
-     * knows what it needs. out[n_out] is filled, its data from `alloc`, which gives memory of at
-     * least so many bytes or NULL, and is what the plugin frees, after a failure as well. ReadValue
-     * gives its initial value and Assign its operand: states are the plugin's to keep. */
+    /* Runs one node as the host's reference device does: slow, in f32, for every operation. `in`
+     * has n_in tensors. The data of a constant operand, or of an absent one, may be NULL: the host
+     * has the constant's values. The host fills out[n_out] and gets the memory for their data from
+     * `alloc`, which returns at least `bytes` bytes or NULL. The plugin frees that memory, after a
+     * failure too. ReadValue returns its initial value and Assign its operand: keeping states is
+     * the plugin's work. */
     int32_t (*run_node)(const xm_ext_model *m, uint32_t node, const xm_ext_tensor *in,
                         xm_ext_tensor *out, void *(*alloc)(void *ctx, uint64_t bytes),
                         void *ctx, xm_ext_error *err);
@@ -194,18 +196,18 @@ typedef struct xm_ext_host {
 /* Times of a step of a request since the last profile_reset. The texts are valid as long as the
  * compiled model. */
 typedef struct xm_ext_step {
-    const char *name;      /* of the node that it comes from */
+    const char *name;      /* of the model's node that the step was made from */
     const char *type;      /* "MatMul"                       */
-    const char *precision; /* of the computation: "f32"      */
+    const char *precision; /* the type that the step computes in: "f32" */
     const char *kernel;    /* name: "matmul_tiled"           */
-    uint64_t runs, ns;     /* of all runs together           */
-    uint32_t on_host;      /* 1: the host's processor did it */
+    uint64_t runs, ns;     /* number of runs, and the sum of their times */
+    uint32_t on_host;      /* 1: the host's processor ran the step */
 } xm_ext_step;
 
-/* Parameters of a context, or of memory in it: handles of the application, or NULL. */
+/* The application's handles for a context that a plugin is to create; each may be NULL. */
 typedef struct xm_ext_context_wish {
-    void *context, *queue; /* OpenCL's; neither: the plugin's own */
-    uint32_t device;       /* of the context, where there is no queue */
+    void *context, *queue; /* of OpenCL; both NULL: the plugin creates its own */
+    uint32_t device;       /* index in the OpenCL context, where no queue is given */
 } xm_ext_context_wish;
 
 enum xm_ext_memory {
@@ -262,14 +264,15 @@ typedef struct xm_ext_ops {
 
     /* -- compiled models -- */
 
-    /* NULL: UNSUPPORTED. */
+    /* Writes bytes that import_model can read. NULL: UNSUPPORTED. */
     int32_t (*export_model)(void *compiled, const xm_ext_sink *out, xm_ext_error *err);
     /* Input or result `i`; NOT_FOUND: i is out of range. Valid as long as the compiled model.
      * Called for imported models only: the host knows the ports of the others from the model. */
     int32_t (*compiled_port)(void *compiled, uint32_t is_output, uint32_t i,
                              xm_ext_port *out, xm_ext_error *err);
-    /* As get_property; the host answers EXECUTION_DEVICES, NETWORK_NAME, LOADED_FROM_CACHE,
-     * OPTIMAL_NUMBER_OF_INFER_REQUESTS and SUPPORTED_PROPERTIES by itself. NULL: none. */
+    /* As get_property, for a compiled model. The host itself answers EXECUTION_DEVICES,
+     * NETWORK_NAME, LOADED_FROM_CACHE, OPTIMAL_NUMBER_OF_INFER_REQUESTS and SUPPORTED_PROPERTIES
+     * where this returns NOT_FOUND. NULL: none. */
     int32_t (*compiled_property)(void *compiled, const char *key, const xm_ext_sink *out,
                                  xm_ext_error *err);
     /* Needed. Sets *request, not NULL. A request has its own states, which are empty at first. */
@@ -294,8 +297,9 @@ typedef struct xm_ext_ops {
      * Also called from signal handlers: set a flag and nothing else. NULL: runs complete. */
     void (*cancel)(void *request);
     void (*resume)(void *request);
-    /* A row for each step, in order; needs profile_reset. INVALID: nothing was measured, because
-     * the model was compiled without PERF_COUNT=YES. NULL: the plugin measures nothing. */
+    /* Calls `row` for each step of the program, in order; needs profile_reset. INVALID: nothing was
+     * measured, because the model was compiled without PERF_COUNT=YES. NULL: the plugin measures
+     * nothing. */
     int32_t (*profile)(void *request, void (*row)(void *ctx, const xm_ext_step *step),
                        void *ctx, xm_ext_error *err);
     void (*profile_reset)(void *request);
@@ -343,7 +347,7 @@ typedef int32_t (*xm_ext_entry_fn)(uint32_t version, const xm_ext_host *host,
                                    const xm_ext_ops **ops, void **plugin,
                                    xm_ext_error *err);
 
-/* Plugins define XM_EXT_PLUGIN before they include this. */
+/* A plugin defines XM_EXT_PLUGIN before it includes this header, which then declares its entry. */
 #ifdef XM_EXT_PLUGIN
 #if defined(__GNUC__)
 __attribute__((visibility("default")))

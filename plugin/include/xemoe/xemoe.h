@@ -21,7 +21,7 @@
 #include "openvino/c/ov_core.h"
 #include "openvino/c/ov_infer_request.h"
 
-/* "0.1.0"; static. */
+/* Returns the version of xemoe, "0.1.0"; the string is static. */
 OPENVINO_C_API(const char *) xm_version(void);
 
 /* Imports a file of ov_compiled_model_export_model in place: as ov_core_import_model, but the file
@@ -36,10 +36,10 @@ xm_import_model_from_file(const ov_core_t *core, const char *path,
 /* The first bytes of a file that ov_compiled_model_export_model wrote for a built-in device. */
 #define XM_EXPORTED_MODEL_MARK "xmblob\r\n"
 
-/* Sets the function that is called before each kernel that a device's compiler builds: the k-th of
- * the process, of n expected (0: not known), those loaded from the cache included, in the thread
- * that builds. NULL: none. One function
- * per process; set it while no other thread compiles or runs a model. */
+/* Sets the function that is called before each kernel build by a device's compiler, in the thread
+ * that builds: kernel number k of this process, of n expected ones (0: unknown). Kernels loaded
+ * from the cache count too. NULL: no function. There is one function per process; set it while no
+ * other thread compiles or runs a model. */
 typedef void(OPENVINO_C_API_CALLBACK *xm_build_callback_t)(void *context,
                                                            const char *kernel, uint64_t k,
                                                            uint64_t n);
@@ -65,10 +65,10 @@ OPENVINO_C_API(ov_status_e) xm_request_reset_states(ov_infer_request_t *infer_re
  * existing files unchanged. */
 OPENVINO_C_API(ov_status_e) xm_model_save(const ov_model_t *model, const char *xml_path);
 
-/* Another element type for the tensors of an input or output of a model that was read, by index;
- * values are converted between it and the model's own. Models that are compiled from then on have
- * it, and so have the model's ports; port handles stay as they were. GENERAL_ERROR: it is no type
- * of whole numbers or floats of 8 bits and more; UNKNOW_EXCEPTION: there is no such port. */
+/* Sets another element type for the tensors of an input or output, by index, of a model that was
+ * read; values are converted between it and the model's own type. The model's ports and models
+ * compiled afterwards have the new type; existing port handles keep the old one. GENERAL_ERROR: it
+ * is not an integer or float type of at least 8 bits; UNKNOW_EXCEPTION: there is no such port. */
 OPENVINO_C_API(ov_status_e)
 xm_model_set_input_type(ov_model_t *model, size_t index, ov_element_type_e type);
 OPENVINO_C_API(ov_status_e)
@@ -150,13 +150,14 @@ OPENVINO_C_API(void) xm_batch_free(xm_batch_t *batch); /* NULL is allowed */
  * belongs to the batch's compiled model. After a failure every sequence is unchanged. */
 OPENVINO_C_API(ov_status_e)
 xm_batch_run(xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n_entries);
-/* The wanted rows of entry `i` of the last run, [rows][vocabulary], in the order of its tokens; the
- * memory is the batch's, valid until its next run. NULL and no rows where none were wanted.
- * OUT_OF_BOUNDS: that run had i entries or fewer, or it failed, or there was none. */
+/* Returns the wanted logits of entry `i` of the last run, [rows][vocabulary], in the order of its
+ * tokens. The batch owns the memory; it is valid until the next run. NULL and 0 rows if the entry
+ * wanted none. OUT_OF_BOUNDS: that run had i entries or fewer, or failed, or there was no run. */
 OPENVINO_C_API(ov_status_e)
 xm_batch_logits(const xm_batch_t *batch, size_t i, const float **logits, size_t *rows,
                 size_t *vocabulary);
-/* From any thread: makes the run in progress return INFER_CANCELLED; no effect without one. */
+/* Makes the run in progress return INFER_CANCELLED; no effect if there is none. Any thread may call
+ * it. */
 OPENVINO_C_API(ov_status_e) xm_batch_cancel(xm_batch_t *batch);
 
 #endif

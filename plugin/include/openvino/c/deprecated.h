@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Marks of functions that will go.
+ * Macros that mark deprecated functions.
  */
 #ifndef OPENVINO_C_DEPRECATED_H
 #define OPENVINO_C_DEPRECATED_H

@@ -2,11 +2,11 @@
  *
  * Status codes, element types and strings of the OpenVINO C API.
  *
- * Rules for all functions of the API: handles come back through an out-pointer and go to
- * the matching _free function, which takes NULL; on failure the out-pointer is left
- * untouched. A missing argument gives INVALID_C_PARAM, with a sentence in the log (ov_util.h).
- * Every other failure leaves a sentence for ov_get_last_err_msg(), one for the whole process,
- * until the next one.
+ * Rules for all functions of the API: a function that creates a handle returns it through an
+ * out-pointer, which a failure leaves unchanged. The caller frees the handle with the matching
+ * _free function, which accepts NULL. A missing argument gives INVALID_C_PARAM and a line in the
+ * log (ov_util.h). Any other failure stores a sentence, which ov_get_last_err_msg() returns until
+ * the next failure; the process has one such sentence for all threads.
  */
 #ifndef OPENVINO_C_OV_COMMON_H
 #define OPENVINO_C_OV_COMMON_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h> /* this and wchar.h: programs lean on their being here */
+#include <stdio.h> /* programs rely on this header to include stdio.h and wchar.h */
 #include <wchar.h>
 
 #ifdef __cplusplus
@@ -92,12 +92,13 @@ typedef enum {
     F8E8M0
 } ov_element_type_e;
 
-#ifndef BOOLEAN /* the other name that programs know OV_BOOLEAN by */
+/* programs that cannot use this name, because a system header defined it, use OV_BOOLEAN */
+#ifndef BOOLEAN
 #define BOOLEAN OV_BOOLEAN
 #endif
 
-/* Encrypts or decrypts model caches, not exported models. Called twice: for the size, then for the
- * bytes. */
+/* Functions that encrypt and decrypt cached models, but not exported ones. Each is called twice:
+ * first for the size of its output, then for the bytes. */
 typedef struct {
     void(OPENVINO_C_API_CALLBACK *encrypt_func)(const char *in, const size_t in_size,
                                                 char *out, size_t *out_size);
@@ -105,12 +106,12 @@ typedef struct {
                                                 char *out, size_t *out_size);
 } ov_encryption_callbacks;
 
-/* Static text for a status; never freed. */
+/* Returns a static text for the status. */
 OPENVINO_C_API(const char *) ov_get_error_info(ov_status_e status);
 /* Frees a string that the library returned; NULL is allowed. */
 OPENVINO_C_API(void) ov_free(const char *content);
-/* A copy of the last failure's sentence, for ov_free(); NULL when there is none. Freeing
- * a core clears it. */
+/* Returns a copy of the last failure's sentence; free it with ov_free(). NULL: there is none.
+ * Freeing a core clears the sentence. */
 OPENVINO_C_API(const char *) ov_get_last_err_msg(void);
 
 #endif

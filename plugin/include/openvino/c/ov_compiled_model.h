@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models compiled for a device; usable from any thread. Not there: the runtime model.
+ * Models compiled for a device. Any thread may use a compiled model.
  */
 #ifndef OPENVINO_C_OV_COMPILED_MODEL_H
 #define OPENVINO_C_OV_COMPILED_MODEL_H
@@ -14,7 +14,8 @@
 
 typedef struct ov_compiled_model ov_compiled_model_t;
 
-/* Ports; out of range, unknown, or not the only one: GENERAL_ERROR. */
+/* The model's inputs and outputs. GENERAL_ERROR: the index is out of range, no port has the name,
+ * or a function for the only port finds several. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_inputs_size(const ov_compiled_model_t *compiled_model, size_t *size);
 OPENVINO_C_API(ov_status_e)
@@ -39,36 +40,38 @@ OPENVINO_C_API(ov_status_e)
 ov_compiled_model_output_by_name(const ov_compiled_model_t *compiled_model,
                                  const char *name, ov_output_const_port_t **output_port);
 
-/* A request of its own inputs, outputs and states; it may outlive the compiled model. */
+/* Creates a request with its own inputs, outputs and states. It may outlive the compiled model. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_create_infer_request(const ov_compiled_model_t *compiled_model,
                                        ov_infer_request_t **infer_request);
 
-/* A compiled model is fixed: setting is refused with GENERAL_ERROR, but for AUTO_BATCH_TIMEOUT
- * of the device BATCH. One key and one value. */
+/* Sets one property: a key and a value. A compiled model is immutable, so that this returns
+ * GENERAL_ERROR, except for AUTO_BATCH_TIMEOUT of the device BATCH. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_set_property(const ov_compiled_model_t *compiled_model, ...);
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_set_properties(const ov_compiled_model_t *compiled_model,
                                  size_t num_properties, const ov_property_t *properties);
-/* For ov_free(). */
+/* Returns the property's value as text. Free it with ov_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_get_property(const ov_compiled_model_t *compiled_model,
                                const char *property_key, char **property_value);
 
-/* That in which it runs: the one that it was compiled with, or the device's own. GENERAL_ERROR
- * where the device has none. */
+/* Returns the context in which the model runs: the one that it was compiled with, or else the
+ * device's default context. GENERAL_ERROR: the device has no contexts. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_get_context(const ov_compiled_model_t *compiled_model,
                               ov_remote_context_t **context);
 
-/* NOT_IMPLEMENTED where the device cannot. */
+/* Writes the compiled model to a file, for ov_core_import_model and xm_import_model_from_file.
+ * NOT_IMPLEMENTED: the device cannot export. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
                                const char *export_model_path);
-/* What runs, as a model with the compiled one's inputs, outputs and name: it can be asked, and
- * written by xm_model_save(), but neither compiled nor reshaped. With PERF_COUNT a step's
- * execTimeMcs is the mean of the runs so far, in microseconds. */
+/* Returns the steps that the device executes, as a model with the inputs, outputs and name of the
+ * compiled one. Its facts can be queried and xm_model_save() can write it, but it cannot be
+ * compiled or reshaped. With PERF_COUNT, a step's execTimeMcs is the mean of its runs so far, in
+ * microseconds. */
 OPENVINO_C_API(ov_status_e)
 ov_compiled_model_get_runtime_model(const ov_compiled_model_t *compiled_model,
                                     ov_model_t **model);

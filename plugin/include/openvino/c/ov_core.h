@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core: devices, reading models, compiling them.
+ * The core: lists devices, reads models and compiles them.
  *
  * Devices: "GPU" (the best OpenCL device), "GPU.n", "CPU" (an OpenCL driver that runs on the
- * processor), "CPU.n", "REFERENCE" (plain host code), and those of plugins. Names such as AUTO, and
- * NULL for compiling, are taken as GPU; those with a list, as HETERO:GPU,CPU, as the first of it
- * that is there.
+ * processor), "CPU.n", "REFERENCE" (plain host code), and the devices of plugins. OpenVINO's
+ * virtual devices without a list (AUTO), and NULL where a model is compiled, mean GPU. With a list
+ * (HETERO:GPU,CPU) they mean the first device of the list that exists.
  */
 #ifndef OPENVINO_C_OV_CORE_H
 #define OPENVINO_C_OV_CORE_H
@@ -46,34 +46,35 @@ OPENVINO_C_API(ov_status_e) ov_get_openvino_version(ov_version_t *version);
 OPENVINO_C_API(void) ov_version_free(ov_version_t *version);
 
 OPENVINO_C_API(ov_status_e) ov_core_create(ov_core_t **core);
-/* With the plugins of a list (plugins.xml) beside the built-in ones: libraries that keep to
- * xemoe/plugin.h, each loaded when its device is first used. Those of OpenVINO are passed over. ""
- * is the same as ov_core_create. */
+/* Creates a core with the built-in devices and the plugins that an XML file (plugins.xml) lists:
+ * libraries that implement xemoe/plugin.h. Each is loaded when its device is first used. Plugins
+ * made for OpenVINO are skipped. "": as ov_core_create. */
 OPENVINO_C_API(ov_status_e)
 ov_core_create_with_config(const char *xml_config_file, ov_core_t **core);
-/* What was made with the core stays valid. Clears the last error's text. */
+/* Frees the core; objects made with it stay valid. Clears the text of the last error. */
 OPENVINO_C_API(void) ov_core_free(ov_core_t *core);
 
-/* model_path: an .xml, a folder with openvino_model.xml, or a .gguf. bin_path NULL or "": the same
- * name with .bin, which may be missing when no constant needs it. */
+/* model_path: an .xml file, a folder with openvino_model.xml, or a .gguf file. bin_path: the file
+ * of the weights. NULL or "": the .xml file's name with .bin; that file may be missing if no
+ * constant needs it. */
 OPENVINO_C_API(ov_status_e)
 ov_core_read_model(const ov_core_t *core, const char *model_path, const char *bin_path,
                    ov_model_t **model);
-/* `weights`: a U8 tensor with the bytes of the .bin, shared, not copied; or NULL. Its
- * handle may be freed at once; memory that the tensor borrows must outlive the model and
- * what is compiled from it. */
+/* `weights`: a U8 tensor with the bytes of the .bin file, or NULL. The bytes are shared, not
+ * copied. The tensor's handle may be freed at once, but memory that the caller lent to the tensor
+ * must outlive the model and everything compiled from it. */
 OPENVINO_C_API(ov_status_e)
 ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_str,
                                       const size_t str_len, const ov_tensor_t *weights,
                                       ov_model_t **model);
 
-/* A library of openvino_tokenizers is accepted, and not needed: its operations are there. Others
- * are GENERAL_ERROR; none is loaded. */
+/* Does nothing for a library of openvino_tokenizers, because its operations are built in.
+ * GENERAL_ERROR for any other library; none is ever loaded. */
 OPENVINO_C_API(ov_status_e)
 ov_core_add_extension(const ov_core_t *core, const char *path);
 
-/* property_args_size counts the arguments that follow: key, value, key, value. An odd
- * number is INVALID_C_PARAM. */
+/* property_args_size is the number of arguments that follow: key, value, key, value.
+ * INVALID_C_PARAM: the number is odd. */
 OPENVINO_C_API(ov_status_e)
 ov_core_compile_model(const ov_core_t *core, const ov_model_t *model,
                       const char *device_name, const size_t property_args_size,
@@ -92,9 +93,9 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
                                       const char *device_name, size_t num_properties,
                                       const ov_property_t *properties,
                                       ov_compiled_model_t **compiled_model);
-/* A context of GPU for handles of others (ov_remote_context.h), or without any key the device's
- * own. GENERAL_ERROR: a handle is missing or is of another device, or the device (CPU, REFERENCE)
- * has no contexts. */
+/* Creates a context of a GPU that uses the application's handles (ov_remote_context.h), or, without
+ * any key, returns the device's default context. GENERAL_ERROR: a handle is missing or belongs to
+ * another device, or the device (CPU, REFERENCE) has no contexts. */
 OPENVINO_C_API(ov_status_e)
 ov_core_create_context(const ov_core_t *core, const char *device_name,
                        const size_t context_args_size, ov_remote_context_t **context,
@@ -103,11 +104,11 @@ OPENVINO_C_API(ov_status_e)
 ov_core_create_context_props(const ov_core_t *core, const char *device_name,
                              size_t num_properties, const ov_property_t *properties,
                              ov_remote_context_t **context);
-/* That in which models run that are compiled for the device. */
+/* Returns the context in which models compiled for the device run. */
 OPENVINO_C_API(ov_status_e)
 ov_core_get_default_context(const ov_core_t *core, const char *device_name,
                             ov_remote_context_t **context);
-/* For the context's device; runs are enqueued in its queue where it has one. */
+/* Compiles for the context's device. Runs are enqueued in the context's queue if it has one. */
 OPENVINO_C_API(ov_status_e)
 ov_core_compile_model_with_context(const ov_core_t *core, const ov_model_t *model,
                                    const ov_remote_context_t *context,
@@ -119,9 +120,10 @@ ov_core_compile_model_with_context_props(const ov_core_t *core, const ov_model_t
                                          size_t num_properties,
                                          const ov_property_t *properties,
                                          ov_compiled_model_t **compiled_model);
-/* From what ov_compiled_model_export_model wrote, which is copied; NOT_IMPLEMENTED where the device
- * cannot. The model's own files must be where they were; xm_import_model_from_file (xemoe/xemoe.h)
- * needs no copy, and finds them beside the file too. */
+/* Imports bytes that ov_compiled_model_export_model wrote; they are copied. NOT_IMPLEMENTED: the
+ * device cannot import. The model's own files must be at their former paths.
+ * xm_import_model_from_file (xemoe/xemoe.h) copies nothing and also finds them beside the exported
+ * file. */
 OPENVINO_C_API(ov_status_e)
 ov_core_import_model(const ov_core_t *core, const char *content,
                      const size_t content_size, const char *device_name,
@@ -147,15 +149,15 @@ ov_core_compile_model_from_file_unicode_props(const ov_core_t *core,
                                               ov_compiled_model_t **compiled_model);
 #endif
 
-/* One key and one value. device_name NULL: for the core and for every device that knows
- * the key. A name that no plugin has is GENERAL_ERROR; a device of one that is not there is
- * accepted, and missed when it is used. */
+/* Sets one property: a key and a value. device_name NULL: for the core and for every device that
+ * knows the key. GENERAL_ERROR: no plugin has a device of that name. A device index that does not
+ * exist is accepted here; using the device then fails. */
 OPENVINO_C_API(ov_status_e)
 ov_core_set_property(const ov_core_t *core, const char *device_name, ...);
 OPENVINO_C_API(ov_status_e)
 ov_core_set_properties(const ov_core_t *core, const char *device_name,
                        size_t num_properties, const ov_property_t *properties);
-/* device_name "": of the core; NULL: UNKNOW_EXCEPTION. The value is for ov_free(). */
+/* device_name "": a property of the core. NULL: UNKNOW_EXCEPTION. Free the value with ov_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_core_get_property(const ov_core_t *core, const char *device_name,
                      const char *property_key, char **property_value);
@@ -163,13 +165,13 @@ ov_core_get_property(const ov_core_t *core, const char *device_name,
 OPENVINO_C_API(ov_status_e)
 ov_core_get_available_devices(const ov_core_t *core, ov_available_devices_t *devices);
 OPENVINO_C_API(void) ov_available_devices_free(ov_available_devices_t *devices);
-/* One entry for each device of "A,B"; NOT_FOUND: one is not there. */
+/* Returns one entry for each device of a list such as "A,B". NOT_FOUND: a device does not exist. */
 OPENVINO_C_API(ov_status_e)
 ov_core_get_versions_by_device_name(const ov_core_t *core, const char *device_name,
                                     ov_core_version_list_t *versions);
 OPENVINO_C_API(void) ov_core_versions_free(ov_core_version_list_t *versions);
 
-/* For hosts that unload the library: nothing may be called afterwards. */
+/* For programs that unload the library: no function may be called afterwards. */
 OPENVINO_C_API(void) ov_shutdown(void);
 
 #endif

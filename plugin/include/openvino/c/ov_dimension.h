@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dimensions with bounds: {n, n} is static, {-1, -1} anything.
+ * Dimensions with bounds: {n, n} is static, {-1, -1} may be any number.
  */
 #ifndef OPENVINO_C_OV_DIMENSION_H
 #define OPENVINO_C_OV_DIMENSION_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Infer requests: inputs, outputs and states of one run after the other.
+ * Infer requests: the inputs, outputs and states of runs that follow one another.
  *
- * While an asynchronous run goes on, all functions but cancel, wait and wait_for answer
- * REQUEST_BUSY. The states (KV cache) start empty; a fresh sequence takes a fresh
- * request, or xm_request_reset_states() of xemoe/xemoe.h.
+ * During an asynchronous run, all functions but cancel, wait and wait_for return REQUEST_BUSY. The
+ * states (KV cache) start empty. To start a new sequence, create a new request or call
+ * xm_request_reset_states() of xemoe/xemoe.h.
  */
 #ifndef OPENVINO_C_OV_INFER_REQUEST_H
 #define OPENVINO_C_OV_INFER_REQUEST_H
@@ -35,8 +35,9 @@ typedef struct {
     size_t size;
 } ov_profiling_info_list_t;
 
-/* Inputs and outputs by name, port or index. The request refers to the tensor's memory
- * and keeps the tensor alive. Results are written into an output tensor that was set. */
+/* Sets the tensor of an input or output, by name, port or index. The request uses the tensor's
+ * memory and keeps the tensor alive. Runs write their results into an output tensor that was
+ * set. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_set_tensor(ov_infer_request_t *infer_request, const char *tensor_name,
                             const ov_tensor_t *tensor);
@@ -61,8 +62,9 @@ OPENVINO_C_API(ov_status_e)
 ov_infer_request_set_output_tensor(ov_infer_request_t *infer_request,
                                    const ov_tensor_t *tensor);
 
-/* The handle shares the request's memory: an input may be filled in place (dynamic
- * dimensions are 0 until ov_tensor_set_shape), an output always shows the last run. */
+/* Returns a tensor that shares the request's memory. A caller may fill an input in place, after
+ * ov_tensor_set_shape if it has dynamic dimensions, which are 0 before. An output always shows the
+ * results of the last run. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_get_tensor(const ov_infer_request_t *infer_request,
                             const char *tensor_name, ov_tensor_t **tensor);
@@ -86,31 +88,33 @@ OPENVINO_C_API(ov_status_e)
 ov_infer_request_get_output_tensor(const ov_infer_request_t *infer_request,
                                    ov_tensor_t **tensor);
 
-/* Runs and waits. */
+/* Runs the model and returns when the results are complete. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_infer(ov_infer_request_t *infer_request);
-/* Asks the run to stop that goes on, from the call on that starts it: infer and wait then answer
- * INFER_CANCELLED, unless it has got to its end before. The next run is not concerned; an idle
- * request has nothing to cancel. From any thread. */
+/* Asks the run in progress to stop. Then infer and wait return INFER_CANCELLED, unless the run had
+ * already completed. A cancel takes effect from the moment that infer or start_async is called;
+ * without a run it does nothing, and it never affects the next run. Any thread may call it. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_cancel(ov_infer_request_t *infer_request);
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_start_async(ov_infer_request_t *infer_request);
-/* The outcome of the last run, of an asynchronous one when its callback is done; OK before the
- * first; INFER_CANCELLED after a cancel. */
+/* Waits for the asynchronous run in progress and its callback, if any. Returns the status of the
+ * last run: OK before the first run, INFER_CANCELLED after a cancelled one. */
 OPENVINO_C_API(ov_status_e) ov_infer_request_wait(ov_infer_request_t *infer_request);
-/* The same; RESULT_NOT_READY after `timeout` ms, or before the first run. */
+/* As ov_infer_request_wait. RESULT_NOT_READY: after `timeout` milliseconds the run or its callback
+ * is still in progress, or no run has begun yet. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeout);
-/* The struct is kept by pointer: it must live as long as the request may run. */
+/* Sets the function that is called after each asynchronous run. The request keeps the pointer:
+ * *callback must live as long as runs may occur. */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_set_callback(ov_infer_request_t *infer_request,
                               const ov_callback_t *callback);
-/* Waits for a run that goes on. Not to be called from the callback. */
+/* Waits for a run in progress and frees the request. The callback must not call it. */
 OPENVINO_C_API(void) ov_infer_request_free(ov_infer_request_t *infer_request);
 
-/* What the steps of the last run took: a row each, in their order. real_time is the device's,
- * cpu_time that of steps on the host; node_type is the operation, exec_type the kernels. Without
- * PERF_COUNT when the model was compiled: rows without times on the device CPU, else an error. For
- * ov_profiling_info_list_free(). */
+/* Returns one entry for each step of the last run, in order. real_time is the time of steps on the
+ * device, cpu_time that of steps on the host; node_type is the operation, exec_type names the
+ * kernels. A model compiled without PERF_COUNT has entries without times on the device CPU, and
+ * fails on other devices. Free the list with ov_profiling_info_list_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_infer_request_get_profiling_info(const ov_infer_request_t *infer_request,
                                     ov_profiling_info_list_t *profiling_infos);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models as read from files. Ports are freed with ov_output_port_free() and
- * ov_output_const_port_free(). Without a reshape dimensions stay symbolic, and one compiled model
- * serves every size.
+ * Models as read from files. Free ports with ov_output_port_free() and ov_output_const_port_free().
+ * Without a reshape, dynamic dimensions stay symbolic, and one compiled model serves every size.
  */
 #ifndef OPENVINO_C_OV_MODEL_H
 #define OPENVINO_C_OV_MODEL_H
@@ -13,11 +12,11 @@
 
 typedef struct ov_model ov_model_t;
 
-/* What was compiled from the model stays valid. */
+/* Frees the model; models compiled from it stay valid. */
 OPENVINO_C_API(void) ov_model_free(ov_model_t *model);
 
-/* The only one; GENERAL_ERROR when there are several. By index: UNKNOW_EXCEPTION out of
- * range. */
+/* Inputs and outputs. Without a name or an index: the only port; GENERAL_ERROR if there are
+ * several. By index: UNKNOW_EXCEPTION if it is out of range. */
 OPENVINO_C_API(ov_status_e)
 ov_model_const_input(const ov_model_t *model, ov_output_const_port_t **input_port);
 OPENVINO_C_API(ov_status_e)
@@ -55,17 +54,18 @@ ov_model_inputs_size(const ov_model_t *model, size_t *input_size);
 OPENVINO_C_API(ov_status_e)
 ov_model_outputs_size(const ov_model_t *model, size_t *output_size);
 
-/* Other shapes for inputs; all types are inferred anew. Contradictions are GENERAL_ERROR with the
- * input or the node in the text, and the model is as it was. What was compiled before keeps its
- * shapes. Of language models' batch, tokens and past the numbers are checked at each run; the
- * graph serves all of them. */
+/* Sets other shapes for inputs and infers all types again. GENERAL_ERROR: the shapes contradict the
+ * model; the text names the input or node, and the model is unchanged. Models compiled before keep
+ * their shapes. For the batch, token and past dimensions of language models, sizes are checked at
+ * each run instead, because the same graph serves all sizes. */
 OPENVINO_C_API(ov_status_e)
 ov_model_reshape(const ov_model_t *model, const char **tensor_names,
                  const ov_partial_shape_t *partial_shapes, size_t size);
 OPENVINO_C_API(ov_status_e)
 ov_model_reshape_input_by_name(const ov_model_t *model, const char *tensor_name,
                                const ov_partial_shape_t partial_shape);
-/* The only input, or the first of several: the others have to go with it as they are. */
+/* Reshapes the first input. If there are others, their current shapes must agree with the new
+ * one. */
 OPENVINO_C_API(ov_status_e)
 ov_model_reshape_single_input(const ov_model_t *model,
                               const ov_partial_shape_t partial_shape);
@@ -78,7 +78,7 @@ ov_model_reshape_by_ports(const ov_model_t *model, const ov_output_port_t **outp
 
 /* Whether any value has a dynamic shape. */
 OPENVINO_C_API(bool) ov_model_is_dynamic(const ov_model_t *model);
-/* The name in the file; for ov_free(). */
+/* Returns the model's name in its file. Free it with ov_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_model_get_friendly_name(const ov_model_t *model, char **friendly_name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ports: inputs and outputs of models. A handle lives on its own; the model may go first.
+ * Ports: inputs and outputs of models. A port's handle stays valid after its model is freed.
  */
 #ifndef OPENVINO_C_OV_NODE_H
 #define OPENVINO_C_OV_NODE_H
@@ -12,15 +12,15 @@
 typedef struct ov_output_const_port ov_output_const_port_t;
 typedef struct ov_output_port ov_output_port_t;
 
-/* GENERAL_ERROR when the shape is dynamic. */
+/* Returns the port's shape. GENERAL_ERROR: the shape is dynamic. */
 OPENVINO_C_API(ov_status_e)
 ov_const_port_get_shape(const ov_output_const_port_t *port, ov_shape_t *tensor_shape);
 OPENVINO_C_API(ov_status_e)
 ov_port_get_shape(const ov_output_port_t *port, ov_shape_t *tensor_shape);
-/* For ov_free(). */
+/* Returns one of the names of the port's tensor. Free it with ov_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_port_get_any_name(const ov_output_const_port_t *port, char **tensor_name);
-/* A dimension without bounds reads {0, -1}. */
+/* Returns the port's shape; a dimension without bounds is {0, -1}. */
 OPENVINO_C_API(ov_status_e)
 ov_port_get_partial_shape(const ov_output_const_port_t *port,
                           ov_partial_shape_t *partial_shape);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Image pre-processing: declared for programs that mention it, not there. Each function answers
- * NOT_IMPLEMENT_C_METHOD and leaves a sentence with its name, whatever its arguments are; the
- * _free functions do nothing.
+ * Image pre-processing: declared for programs that mention it, but not implemented. Each function
+ * returns NOT_IMPLEMENT_C_METHOD for any arguments and stores an error that names it; the _free
+ * functions do nothing.
  */
 #ifndef OPENVINO_C_OV_PREPOSTPROCESS_H
 #define OPENVINO_C_OV_PREPOSTPROCESS_H

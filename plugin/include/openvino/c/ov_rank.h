@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranks: a dimension that counts dimensions.
+ * Ranks: an ov_dimension_t that bounds the number of dimensions.
  */
 #ifndef OPENVINO_C_OV_RANK_H
 #define OPENVINO_C_OV_RANK_H
@@ -9,7 +9,7 @@
 
 typedef ov_dimension_t ov_rank_t;
 
-/* As ov_dimension_is_dynamic. */
+/* Whether the rank is not fixed, by the rule of ov_dimension_is_dynamic. */
 OPENVINO_C_API(bool) ov_rank_is_dynamic(const ov_rank_t rank);
 
 #endif

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts of devices, and tensors in their memory, which other programs of the same OpenCL context
- * share. Handles of such programs are cl_context, cl_command_queue, cl_mem and pointers to USM.
+ * Remote contexts: an OpenCL context of a device, which other code of the program can share, and
+ * tensors in its memory. The handles passed here are cl_context, cl_command_queue, cl_mem and USM
+ * pointers.
  *
- * Keys and what comes with them, as arguments or in an array:
+ * Keys with their values, as arguments or in an array:
  *
  *   CONTEXT_TYPE "OCL", and OCL_CONTEXT or OCL_QUEUE or both (pointers), OCL_CONTEXT_DEVICE_ID "0"
- *   SHARED_MEM_TYPE "OCL_BUFFER" or "USM_USER_BUFFER", and MEM_HANDLE (pointer);
+ *   SHARED_MEM_TYPE "OCL_BUFFER" or "USM_USER_BUFFER", and MEM_HANDLE (pointer): given memory
  *   SHARED_MEM_TYPE "USM_HOST_BUFFER" or "USM_DEVICE_BUFFER", or no key at all: new memory
  *
- * What else OpenVINO has (VA_SHARED, images, surfaces) is GENERAL_ERROR.
+ * OpenVINO's other kinds (VA_SHARED, images, surfaces) return GENERAL_ERROR.
  */
 #ifndef OPENVINO_C_OV_REMOTE_CONTEXT_H
 #define OPENVINO_C_OV_REMOTE_CONTEXT_H
@@ -22,8 +23,9 @@
 
 typedef struct ov_remote_context ov_remote_context_t;
 
-/* Memory of others is neither copied nor freed: buffers are retained, USM is to outlive the tensor.
- * The size counts the arguments that follow: key, value, key, value. */
+/* Creates a tensor in new or given memory. Given memory is neither copied nor freed: an OpenCL
+ * buffer is retained, but USM must outlive the tensor. object_args_size is the number of arguments
+ * that follow: key, value, key, value. */
 OPENVINO_C_API(ov_status_e)
 ov_remote_context_create_tensor(const ov_remote_context_t *context,
                                 const ov_element_type_e type, const ov_shape_t shape,
@@ -35,23 +37,24 @@ ov_remote_context_create_tensor_props(const ov_remote_context_t *context,
                                       const ov_shape_t shape, size_t num_properties,
                                       const ov_property_t *properties,
                                       ov_tensor_t **remote_tensor);
-/* "GPU.0"; for ov_free(). */
+/* Returns the name of the context's device, "GPU.0". Free it with ov_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_remote_context_get_device_name(const ov_remote_context_t *context, char **device_name);
-/* So many pairs in "CONTEXT_TYPE OCL OCL_CONTEXT 0x… OCL_QUEUE 0x…", for ov_free(). The queue is 0
- * where none was given. */
+/* Returns the context's keys and values, "CONTEXT_TYPE OCL OCL_CONTEXT 0x… OCL_QUEUE 0x…", and in
+ * *size the number of pairs. The queue is 0 if none was given. Free the text with ov_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_remote_context_get_params(const ov_remote_context_t *context, size_t *size,
                              char **params);
-/* A tensor of host memory, USM where the device has it. */
+/* Creates a tensor in host memory; the memory is USM if the device has USM. */
 OPENVINO_C_API(ov_status_e)
 ov_remote_context_create_host_tensor(const ov_remote_context_t *context,
                                      const ov_element_type_e type, const ov_shape_t shape,
                                      ov_tensor_t **tensor);
-/* What was made with it stays valid. */
+/* Frees the context; objects made with it stay valid. */
 OPENVINO_C_API(void) ov_remote_context_free(ov_remote_context_t *context);
 
-/* Of tensors that are not remote: INVALID_C_PARAM. */
+/* As ov_remote_context_get_params and _get_device_name, for the memory of a tensor.
+ * INVALID_C_PARAM: the tensor is not remote. */
 OPENVINO_C_API(ov_status_e)
 ov_remote_tensor_get_params(ov_tensor_t *tensor, size_t *size, char **params);
 OPENVINO_C_API(ov_status_e)

@@ -12,11 +12,11 @@ typedef struct {
     int64_t *dims;
 } ov_shape_t;
 
-/* Copies `rank` dimensions; with NULL they are allocated for the caller to fill. A rank
- * below 1 or a negative dimension is INVALID_C_PARAM. */
+/* Creates a shape of `rank` dimensions and copies `dims`; with NULL the caller fills in the
+ * dimensions. INVALID_C_PARAM: a rank below 1, or a negative dimension. */
 OPENVINO_C_API(ov_status_e)
 ov_shape_create(const int64_t rank, const int64_t *dims, ov_shape_t *shape);
-/* Sets {0, NULL}; NULL is INVALID_C_PARAM. */
+/* Frees the dimensions and sets {0, NULL}. INVALID_C_PARAM: `shape` is NULL. */
 OPENVINO_C_API(ov_status_e) ov_shape_free(ov_shape_t *shape);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors: an element type, a shape and host memory, or memory of a device (ov_remote_context.h).
+ * Tensors: an element type, a shape, and host memory or device memory (ov_remote_context.h).
  */
 #ifndef OPENVINO_C_OV_TENSOR_H
 #define OPENVINO_C_OV_TENSOR_H
@@ -11,35 +11,37 @@
 
 typedef struct ov_tensor ov_tensor_t;
 
-/* Over the caller's memory, which is neither copied nor freed. */
+/* Creates a tensor that uses the caller's memory, which is neither copied nor freed. */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_create_from_host_ptr(const ov_element_type_e type, const ov_shape_t shape,
                                void *host_ptr, ov_tensor_t **tensor);
 OPENVINO_C_API(ov_status_e)
 ov_tensor_create(const ov_element_type_e type, const ov_shape_t shape,
                  ov_tensor_t **tensor);
-/* A STRING tensor of copies. */
+/* Creates a STRING tensor with copies of the strings. */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_create_from_string_array(const char **string_array, const size_t array_size,
                                    const ov_shape_t shape, ov_tensor_t **tensor);
-/* Memory of the library grows when it must; the caller's cannot. */
+/* Changes the shape. Memory that the library allocated grows if necessary, without its contents;
+ * GENERAL_ERROR if the caller's memory is too small. */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_set_shape(ov_tensor_t *tensor, const ov_shape_t shape);
 OPENVINO_C_API(ov_status_e)
 ov_tensor_set_string_data(ov_tensor_t *tensor, const char **string_array,
                           const size_t array_size);
-/* For ov_shape_free(). */
+/* Free the shape with ov_shape_free(). */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *shape);
 OPENVINO_C_API(ov_status_e)
 ov_tensor_get_element_type(const ov_tensor_t *tensor, ov_element_type_e *type);
-/* Elements. */
+/* The number of elements. */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_get_size(const ov_tensor_t *tensor, size_t *elements_size);
-/* Packed types round up to bytes; a STRING element counts 32. */
+/* The size in bytes. Elements below 8 bits are packed and rounded up to whole bytes; a STRING
+ * element counts 32 bytes. */
 OPENVINO_C_API(ov_status_e)
 ov_tensor_get_byte_size(const ov_tensor_t *tensor, size_t *byte_size);
-/* GENERAL_ERROR: the memory is a device's. */
+/* Returns the address of the elements. GENERAL_ERROR: the memory is a device's. */
 OPENVINO_C_API(ov_status_e) ov_tensor_data(const ov_tensor_t *tensor, void **data);
 OPENVINO_C_API(void) ov_tensor_free(ov_tensor_t *tensor);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Messages of a chat, with the tools and the further variables that the chat template sees.
+ * The messages of a chat, with the tools and extra variables for the chat template.
  *
- * What goes in is copied; containers that come out are the caller's to free. Used by one thread at
- * a time; while generate runs it is that thread's.
+ * Arguments are copied; the caller frees the containers that are returned. A history is used by one
+ * thread at a time, also while generate reads it.
  */
 #ifndef OPENVINO_GENAI_C_CHAT_HISTORY_H
 #define OPENVINO_GENAI_C_CHAT_HISTORY_H
@@ -24,19 +24,19 @@ typedef enum {
 
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_create(ov_genai_chat_history **history);
-/* INVALID_JSON: not an array of objects. */
+/* Creates a history with these messages. INVALID_JSON: not an array of objects. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_create_from_json_container(ov_genai_chat_history **history,
                                                  const ov_genai_json_container *messages);
 OPENVINO_GENAI_C_EXPORTS void ov_genai_chat_history_free(ov_genai_chat_history *history);
 
-/* INVALID_JSON: not an object. */
+/* Appends a message. INVALID_JSON: not an object. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e ov_genai_chat_history_push_back(
     ov_genai_chat_history *history, const ov_genai_json_container *message);
-/* EMPTY: there is no message; so do get_first and get_last. */
+/* Removes the last message. Returns EMPTY if there is no message, as get_first and get_last do. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_pop_back(ov_genai_chat_history *history);
-/* All of them, an array. */
+/* Returns all messages, as an array. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_get_messages(const ov_genai_chat_history *history,
                                    ov_genai_json_container **messages);
@@ -47,21 +47,21 @@ OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e ov_genai_chat_history_ge
     const ov_genai_chat_history *history, ov_genai_json_container **message);
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e ov_genai_chat_history_get_last(
     const ov_genai_chat_history *history, ov_genai_json_container **message);
-/* Forgets the messages; tools and variables stay. */
+/* Removes all messages; tools and extra variables stay. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_clear(ov_genai_chat_history *history);
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_size(const ov_genai_chat_history *history, size_t *size);
-/* *empty: 1 or 0. */
+/* Sets *empty to 1 or 0. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_empty(const ov_genai_chat_history *history, int *empty);
 
-/* The template's variable `tools`, an array; [] until it is set. */
+/* The chat template's variable `tools`, an array; [] by default. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e ov_genai_chat_history_set_tools(
     ov_genai_chat_history *history, const ov_genai_json_container *tools);
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e ov_genai_chat_history_get_tools(
     const ov_genai_chat_history *history, ov_genai_json_container **tools);
-/* An object whose members are variables of the template; {} until it is set. */
+/* An object whose members are variables for the chat template; {} by default. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_chat_history_status_e
 ov_genai_chat_history_set_extra_context(ov_genai_chat_history *history,
                                         const ov_genai_json_container *extra_context);

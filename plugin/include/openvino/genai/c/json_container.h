@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A JSON value as a handle: messages of a chat, definitions of tools. It never changes: any thread
- * may read it, until one frees it.
+ * A JSON value as a handle: messages of a chat, definitions of tools. It is immutable: any thread
+ * may read it until one thread frees it.
  */
 #ifndef OPENVINO_GENAI_C_JSON_CONTAINER_H
 #define OPENVINO_GENAI_C_JSON_CONTAINER_H
@@ -18,11 +18,11 @@ typedef enum {
     OV_GENAI_JSON_CONTAINER_ERROR = -4
 } ov_genai_json_container_status_e;
 
-/* An empty object. */
+/* Creates an empty object. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
 ov_genai_json_container_create(ov_genai_json_container **container);
-/* Any JSON value; INVALID_JSON where the text is none, or has a number that no
- * double can hold; the log says where. */
+/* Creates the value that the text encodes. INVALID_JSON: the text is not JSON, or has a number that
+ * no double can hold; the log says where. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
 ov_genai_json_container_create_from_json_string(ov_genai_json_container **container,
                                                 const char *json_str);
@@ -32,9 +32,9 @@ OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
 ov_genai_json_container_create_array(ov_genai_json_container **container);
 OPENVINO_GENAI_C_EXPORTS void
 ov_genai_json_container_free(ov_genai_json_container *container);
-/* The value as compact text, members in their order. *output_size is the buffer's size and becomes
- * that of the text, in bytes with the NUL. output NULL: only the size is wanted. A smaller buffer
- * is OUT_OF_BOUNDS, and stays as it was. */
+/* Writes the value as compact text; the members of objects keep their order. *output_size is the
+ * size of the buffer and becomes the size of the text, in bytes with the NUL. output NULL: only
+ * sets the size. OUT_OF_BOUNDS: the buffer is too small and stays unchanged. */
 OPENVINO_GENAI_C_EXPORTS ov_genai_json_container_status_e
 ov_genai_json_container_to_json_string(const ov_genai_json_container *container,
                                        char *output, size_t *output_size);

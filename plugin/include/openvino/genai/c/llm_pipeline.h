@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a model's folder and a prompt to text.
+ * Generates text from a model's folder and a prompt.
  *
- * Arguments that are missing give INVALID_C_PARAM, any other failure UNKNOW_EXCEPTION; its sentence
- * goes to the log (ov_util_set_log_callback), ov_get_last_err_msg() stays as it was. Calls for one
- * pipeline from several threads come one after the other. Results never change: any thread may read
- * them, until one frees them.
+ * A missing argument gives INVALID_C_PARAM, any other failure UNKNOW_EXCEPTION; the sentence about
+ * a failure is written to the log (ov_util_set_log_callback), and ov_get_last_err_msg() does not
+ * change. Calls on one pipeline from several threads run one after the other. Results are
+ * immutable: any thread may read them until one thread frees them.
  */
 #ifndef OPENVINO_GENAI_C_LLM_PIPELINE_H
 #define OPENVINO_GENAI_C_LLM_PIPELINE_H
@@ -16,18 +16,20 @@
 #include "openvino/genai/c/perf_metrics.h"
 #include "openvino/genai/c/visibility.h"
 
-/* ---- texts as they come ---- */
+/* ---- streaming of texts ---- */
 
 #ifndef OV_GENAI_STREAMING_STATUS_DEFINED
 #define OV_GENAI_STREAMING_STATUS_DEFINED
 typedef enum {
     OV_GENAI_STREAMING_STATUS_RUNNING = 0,
-    OV_GENAI_STREAMING_STATUS_STOP = 1, /* no more tokens; a chat keeps what there is   */
-    OV_GENAI_STREAMING_STATUS_CANCEL = 2 /* the same; a chat forgets prompt and answer  */
+    OV_GENAI_STREAMING_STATUS_STOP =
+        1, /* generate no more; a chat keeps the text so far */
+    OV_GENAI_STREAMING_STATUS_CANCEL =
+        2 /* as STOP; a chat forgets the prompt and answer */
 } ov_genai_streaming_status_e;
 #endif
 
-/* As older releases spell it. */
+/* The spelling of older releases. */
 #define ov_genai_streamming_status_e       ov_genai_streaming_status_e
 #define OV_GENAI_STREAMMING_STATUS_RUNNING OV_GENAI_STREAMING_STATUS_RUNNING
 #define OV_GENAI_STREAMMING_STATUS_STOP    OV_GENAI_STREAMING_STATUS_STOP
@@ -35,8 +37,8 @@ typedef enum {
 
 #ifndef OV_GENAI_STREAMER_CALLBACK_DEFINED
 #define OV_GENAI_STREAMER_CALLBACK_DEFINED
-/* Called with each piece of text: whole characters, which together are the result's text. It may
- * come once more behind a STOP, with what was held back. */
+/* Called with each piece of text. A piece has whole characters; all pieces together are the text of
+ * the result. After a STOP one more call may follow, with text that was held back. */
 typedef struct {
     ov_genai_streaming_status_e(OPENVINO_C_API_CALLBACK *callback_func)(const char *str,
                                                                         void *args);
@@ -48,19 +50,19 @@ typedef struct {
 
 typedef struct ov_genai_decoded_results_opaque ov_genai_decoded_results;
 
-/* Without a text. */
+/* Creates results without a text. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_decoded_results_create(ov_genai_decoded_results **results);
 OPENVINO_GENAI_C_EXPORTS void
 ov_genai_decoded_results_free(ov_genai_decoded_results *results);
-/* A copy, for ov_genai_decoded_results_perf_metrics_free. */
+/* Returns a copy of the metrics. Free it with ov_genai_decoded_results_perf_metrics_free(). */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_decoded_results_get_perf_metrics(
     const ov_genai_decoded_results *results, ov_genai_perf_metrics **metrics);
 OPENVINO_GENAI_C_EXPORTS void
 ov_genai_decoded_results_perf_metrics_free(ov_genai_perf_metrics *metrics);
-/* The text; several with newlines between them. *output_size is the buffer's size and becomes that
- * of the text, in bytes with the NUL. output NULL: only the size is wanted. A smaller buffer is
- * OUT_OF_BOUNDS, and stays as it was. */
+/* Writes the text; several texts are separated by newlines. *output_size is the size of the buffer
+ * and becomes the size of the text, in bytes with the NUL. output NULL: only sets the size.
+ * OUT_OF_BOUNDS: the buffer is too small and stays unchanged. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_decoded_results_get_string(
     const ov_genai_decoded_results *results, char *output, size_t *output_size);
 
@@ -68,33 +70,37 @@ OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_decoded_results_get_string(
 
 typedef struct ov_genai_llm_pipeline_opaque ov_genai_llm_pipeline;
 
-/* Properties are pairs of texts, property_args_size arguments in all: those of a compiled model,
- * ATTENTION_BACKEND (PA or SDPA, both the same here), prompt_lookup (YES: texts whose config says
- * nothing of it guess 5 tokens by 3). */
+/* Creates a pipeline. The properties are key and value texts, property_args_size arguments in all:
+ * those of a compiled model, ATTENTION_BACKEND (PA or SDPA, which mean the same here), and
+ * prompt_lookup. prompt_lookup YES: a generation config that does not set num_assistant_tokens
+ * drafts 5 tokens by matching the last 3. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_llm_pipeline_create(
     const char *models_path, const char *device, size_t property_args_size,
     ov_genai_llm_pipeline **pipe, ...);
-/* Waits for a run of another thread. By a streamer of its own: when the run has ended. */
+/* Frees the pipeline after runs of other threads have ended. A streamer may call it: then the
+ * pipeline is freed when the run has ended. */
 OPENVINO_GENAI_C_EXPORTS void ov_genai_llm_pipeline_free(ov_genai_llm_pipeline *pipe);
 
-/* A model with a chat template gets the prompt as one message of a user, any other as it is. config
- * NULL: the pipeline's. One of streamer and results may be NULL. */
+/* Generates from a prompt. If the model has a chat template, the prompt becomes one user message;
+ * else it is used as it is. config NULL: the pipeline's own. Of `streamer` and `results` one may be
+ * NULL. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_llm_pipeline_generate(
     ov_genai_llm_pipeline *pipe, const char *inputs,
     const ov_genai_generation_config *config, const streamer_callback *streamer,
     ov_genai_decoded_results **results);
-/* The answer is not added to the history. A model without a chat template fails. */
+/* Generates from the messages of a history. The answer is not added to the history. Fails if the
+ * model has no chat template. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_llm_pipeline_generate_with_history(
     ov_genai_llm_pipeline *pipe, const ov_genai_chat_history *history,
     const ov_genai_generation_config *config, const streamer_callback *streamer,
     ov_genai_decoded_results **results);
-/* From here to finish_chat prompts of generate are messages of one chat. */
+/* Between start_chat and finish_chat, each prompt of generate is the next message of one chat. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_llm_pipeline_start_chat(ov_genai_llm_pipeline *pipe);
 OPENVINO_GENAI_C_EXPORTS ov_status_e
 ov_genai_llm_pipeline_finish_chat(ov_genai_llm_pipeline *pipe);
 
-/* A copy, with the ids that end the model's texts. */
+/* Returns a copy of the pipeline's config, including the ids that end the model's texts. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_llm_pipeline_get_generation_config(
     const ov_genai_llm_pipeline *pipe, ov_genai_generation_config **config);
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_llm_pipeline_set_generation_config(

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What generating a text cost. Times are milliseconds: mean and standard deviation over what was
- * measured, which is more after ov_genai_perf_metrics_add_in_place; of one value the deviation is
- * 0. Both are -1 where nothing was measured. Used by one thread at a time.
+ * Performance metrics of generations. Times are in milliseconds: the mean and the standard
+ * deviation of the measured values, to which ov_genai_perf_metrics_add_in_place adds more. The
+ * deviation of a single value is 0. Both are -1 if nothing was measured. Metrics are used by one
+ * thread at a time.
  */
 #ifndef OPENVINO_GENAI_C_PERF_METRICS_H
 #define OPENVINO_GENAI_C_PERF_METRICS_H
@@ -12,41 +13,41 @@
 
 typedef struct ov_genai_perf_metrics_opaque ov_genai_perf_metrics;
 
-/* Of the pipeline, once. */
+/* The time that creating the pipeline took: a single value. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_load_time(
     const ov_genai_perf_metrics *metrics, float *load_time);
-/* New tokens, the one that ends a text among them. */
+/* The number of new tokens, including the token that ends a text. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_num_generation_tokens(
     const ov_genai_perf_metrics *metrics, size_t *num_generation_tokens);
-/* Of the prompt, with what the chat template adds. */
+/* The number of the prompt's tokens, including those that the chat template adds. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_num_input_tokens(
     const ov_genai_perf_metrics *metrics, size_t *num_input_tokens);
-/* Time to the first token. */
+/* Time from the call to the first token. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_ttft(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
 /* Time per token after the first. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_tpot(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
-/* Time of the model alone in a run, which gives a token, or several where they are guessed. */
+/* Time of the model alone in one run. A run computes one token, or several with prompt lookup. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_ipot(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
-/* Tokens per second after the first. */
+/* Tokens per second, without the first token. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_throughput(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
-/* Time of the model alone, of a whole text. */
+/* Time of the model alone for a whole text. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_inference_duration(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
-/* Of a whole call. */
+/* Time of a whole call of generate. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_generate_duration(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_tokenization_duration(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_detokenization_duration(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
-/* -1 also where no template was applied. */
+/* Also -1 if no chat template was applied. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_get_chat_template_duration(
     const ov_genai_perf_metrics *metrics, float *mean, float *std);
-/* left += right: counts add up, times are pooled, the load time stays left's. */
+/* Adds the counts and measured values of `right` to those of `left`; left's load time stays. */
 OPENVINO_GENAI_C_EXPORTS ov_status_e ov_genai_perf_metrics_add_in_place(
     ov_genai_perf_metrics *left, const ov_genai_perf_metrics *right);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipelines that see pictures: the types only, this library has none.
+ * Pipelines for images: only the types are declared, because this library has no such pipeline.
  */
 #ifndef OPENVINO_GENAI_C_VLM_PIPELINE_H
 #define OPENVINO_GENAI_C_VLM_PIPELINE_H

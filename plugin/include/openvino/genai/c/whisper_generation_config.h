@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How speech is to be written down: the type only, this library has no pipeline for it.
+ * Configs for transcribing speech: only the type is declared, because this library has no such
+ * pipeline.
  */
 #ifndef OPENVINO_GENAI_C_WHISPER_GENERATION_CONFIG_H
 #define OPENVINO_GENAI_C_WHISPER_GENERATION_CONFIG_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipelines that hear speech: the types only, this library has none.
+ * Pipelines for speech: only the types are declared, because this library has no such pipeline.
  */
 #ifndef OPENVINO_GENAI_C_WHISPER_PIPELINE_H
 #define OPENVINO_GENAI_C_WHISPER_PIPELINE_H
