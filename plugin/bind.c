@@ -33,8 +33,8 @@ xm_bindings_set(struct xm_bindings *b, const char *symbol, int64_t value,
     return XM_OK;
 }
 
-/* The only symbol of the dimension that has no value yet, as the pool's own string; NULL
- * when there is none, or more than one (*several). */
+/* Returns the only symbol of the dimension that has no value yet; the text is the pool's. NULL:
+ * there is none, or there are several (*several). */
 static const char *
 unknown_symbol(const struct xm_bindings *b, struct xm_dim d, bool *several)
 {
@@ -51,7 +51,7 @@ unknown_symbol(const struct xm_bindings *b, struct xm_dim d, bool *several)
     return *several ? NULL : unknown;
 }
 
-/* Solves d = value for `symbol`, in which d is linear: d(x) = d(0) + x (d(1) - d(0)). */
+/* Solves d = value for `symbol`. d is linear in it: d(x) = d(0) + x (d(1) - d(0)). */
 static enum xm_status
 solve(struct xm_bindings *b, struct xm_dim d, const char *symbol, int64_t value,
       struct xm_error *err)
@@ -147,7 +147,7 @@ xm_port_check_rows(const struct xm_port *port, const struct xm_host_tensor *t,
     if (port->rows == 0)
         return XM_OK;
     for (uint32_t i = 0; i < t->rank; i++)
-        n *= (uint64_t)t->dim[i]; /* xm_port_check has seen that it fits */
+        n *= (uint64_t)t->dim[i]; /* cannot overflow: xm_port_check has verified it */
     for (uint64_t i = 0; i < n; i++) {
         const int64_t id = xm_load_int(t->element, t->data, i);
         if (id < 0 || (uint64_t)id >= port->rows)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Values for a program's symbols from the shapes of its inputs.
+ * Finds the values of a program's symbols from the shapes of its inputs.
  *
- * A dimension that is one unknown symbol, or linear in one, gives it its value;
- * everything else is checked. Contradictions are errors that name input, axis, expected
- * and found.
+ * A dimension that is linear in exactly one symbol without a value determines that symbol's value.
+ * All other dimensions are checked. A contradiction is an error that names the input, the axis, the
+ * expected and the actual size.
  */
 #ifndef XM_PLUGIN_BIND_H
 #define XM_PLUGIN_BIND_H
@@ -22,18 +22,20 @@ struct xm_bindings {
     uint32_t n;
 };
 
-/* The value of a symbol; false when it has none. */
+/* Returns whether the symbol has a value, and sets *value to it. */
 bool xm_bindings_find(const struct xm_bindings *b, const char *symbol, int64_t *value);
-/* Adds or replaces. */
+/* Adds a value for the symbol or replaces its value. A failure: more than XM_MAX_BINDINGS
+ * symbols. */
 enum xm_status xm_bindings_set(struct xm_bindings *b, const char *symbol, int64_t value,
                                struct xm_error *err);
-/* Whether a tensor can be the port's: element type, rank, bytes for its shape. */
+/* XM_INVALID: the tensor's element type, rank or number of bytes does not fit the port. */
 enum xm_status xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
                              struct xm_error *err);
-/* Whether all integers of an input lie in the table that they choose rows of. */
+/* XM_INVALID: an integer of an input that indexes the rows of a table is out of the table's
+ * range. */
 enum xm_status xm_port_check_rows(const struct xm_port *port,
                                   const struct xm_host_tensor *t, struct xm_error *err);
-/* Binds what the ports' shapes fix; tensors[i] belongs to ports[i]. */
+/* Binds the symbols that the shapes of the tensors determine; tensors[i] belongs to ports[i]. */
 enum xm_status xm_bindings_from_ports(struct xm_bindings *b, const struct xm_port *ports,
                                       const struct xm_host_tensor *tensors, uint32_t n,
                                       struct xm_error *err);

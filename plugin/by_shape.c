@@ -11,7 +11,7 @@
 
 enum { MOST_PROGRAMS = 8 };
 
-/* Compared as bytes: there is no padding. */
+/* Shapes are compared as bytes; therefore the struct must not have padding. */
 struct shape {
     int64_t rank;
     int64_t dim[XM_MAX_RANK];
@@ -19,11 +19,11 @@ struct shape {
 
 struct entry {
     struct shape *shapes;   /* of all inputs; owned */
-    struct xm_compiled *of; /* NULL: the place is free */
+    struct xm_compiled *of; /* NULL: the entry is free */
     uint64_t last_use;
 };
 
-/* A program that is being compiled, in the frame of who does it. */
+/* A program that a thread is compiling; on the stack of that thread. */
 struct job {
     struct job *next;
     const struct shape *shapes;
@@ -33,24 +33,25 @@ struct by_shape {
     struct xm_compiled base;    /* first */
     struct xm_kept_graph *kept; /* referenced */
     struct xm_shape_compiler compiler;
-    pthread_mutex_t lock; /* of what follows; nobody compiles with it */
-    pthread_cond_t ended; /* a job has */
+    pthread_mutex_t
+        lock; /* protects the members below; not held while a program is compiled */
+    pthread_cond_t ended; /* signals the end of a job */
     struct job *jobs;
     struct entry entries[MOST_PROGRAMS];
     uint64_t uses;
-    struct xm_compiled *first; /* what is asked about the model is asked of it */
+    struct xm_compiled *first; /* answers questions about the model; referenced */
 };
 
 struct request {
     struct xm_infer base; /* first */
     struct xm_host_tensor *inputs;
-    struct xm_remote **remote_inputs,
-        **remote_outputs;             /* by port; the caller keeps them */
-    _Atomic(struct xm_infer *) inner; /* of the last shapes; NULL before the first run */
-    struct shape *shapes;             /* those */
-    /* For those who cancel, also from signal handlers: no locks. */
+    struct xm_remote **remote_inputs, **remote_outputs; /* by port; owned by the caller */
+    /* the request for the last shapes; NULL before the first run */
+    _Atomic(struct xm_infer *) inner;
+    struct shape *shapes; /* the input shapes of `inner` */
+    /* For `cancel`, which may run in a signal handler and must not take a lock. */
     atomic_bool is_cancelled;
-    atomic_int n_reaching; /* who looks at `inner` without being the one that runs it */
+    atomic_int n_reaching; /* number of threads that use `inner` but do not run it */
 };
 
 static struct by_shape *
@@ -102,7 +103,7 @@ reshaped(const struct by_shape *c, const struct shape *shapes, struct xm_graph *
     return s;
 }
 
-/* A free place, or that which was not used for longest. */
+/* Returns a free entry, or the least recently used one. */
 static struct entry *
 place_for_one(struct by_shape *c)
 {
@@ -147,7 +148,8 @@ end_job(struct by_shape *c, const struct job *job)
     pthread_cond_broadcast(&c->ended);
 }
 
-/* The lock is held, but not while the program is compiled. */
+/* Compiles a program and stores it. The caller holds the lock, which is released while
+ * compiling. */
 static enum xm_status
 add_program(struct by_shape *c, const struct shape *shapes, struct entry **out,
             struct xm_error *err)
@@ -171,14 +173,15 @@ add_program(struct by_shape *c, const struct shape *shapes, struct entry **out,
     }
     memcpy(copy, shapes, n * sizeof(*copy));
     struct entry *e = place_for_one(c);
-    xm_compiled_unref(e->of); /* requests have references of their own */
+    xm_compiled_unref(e->of); /* requests hold their own references */
     xm_free(e->shapes);
     *e = (struct entry){.shapes = copy, .of = made};
     *out = e;
     return XM_OK;
 }
 
-/* Referenced. What another thread compiles is waited for; if it failed there, it is tried anew. */
+/* Returns a new reference to the program for these shapes. If another thread is compiling it, waits
+ * for that; if that thread failed, compiles it here. */
 static enum xm_status
 program_for(struct by_shape *c, const struct shape *shapes, struct xm_compiled **out,
             struct xm_error *err)
@@ -220,7 +223,7 @@ set_remote_input(struct xm_infer *base, uint32_t input, const struct xm_host_ten
                  struct xm_remote *m, struct xm_error *err)
 {
     struct xm_host_tensor shape = *t;
-    shape.data = m; /* that there is something */
+    shape.data = m; /* not NULL, so that set_input accepts the tensor */
     XM_TRY(set_input(base, input, &shape, err));
     ((struct request *)base)->remote_inputs[input] = m;
     return XM_OK;
@@ -236,8 +239,8 @@ set_remote_output(struct xm_infer *base, uint32_t i, struct xm_remote *m,
     return XM_OK;
 }
 
-/* From now on cancels reach it. The old one goes when nobody reaches for it any more: that takes as
- * long as raising its flag. */
+/* Makes cancels reach the new request. The old one is destroyed when no other thread uses it any
+ * more; such a use only sets its cancel flag, so that spinning is short. */
 static void
 take_inner(struct request *r, struct xm_infer *inner)
 {
@@ -277,7 +280,8 @@ choose_inner(struct request *r, struct xm_error *err)
     return XM_OK;
 }
 
-/* What was set goes to the request of these shapes, which refuses memory of other contexts. */
+/* Sets the inputs and remote memory on the request for these shapes. It fails for memory of another
+ * context. */
 static enum xm_status
 hand_over(struct request *r, struct xm_error *err)
 {
@@ -329,7 +333,7 @@ describe_output(struct xm_infer *base, uint32_t i, struct xm_host_tensor *t,
                            "output %u has no value before a run that succeeds", i);
 }
 
-/* There are no states. */
+/* Does nothing: these models have no states. */
 static void
 reset(struct xm_infer *base)
 {
@@ -355,7 +359,7 @@ cancel(struct xm_infer *base)
     atomic_fetch_sub(&r->n_reaching, 1);
 }
 
-/* A cancel that comes in between holds. */
+/* A cancel between the two stores must not be lost: it is repeated. */
 static void
 resume(struct xm_infer *base)
 {
@@ -382,7 +386,7 @@ destroy_request(struct xm_infer *base)
     xm_free(r);
 }
 
-/* ---- measurements: of the program that ran last ------------------------------------------- */
+/* ---- measurements of the program that ran last ----------------------------------------------- */
 
 static enum xm_status
 profile_rows(struct xm_infer *base, xm_profile_row_fn fn, void *ctx, struct xm_error *err)
@@ -482,7 +486,7 @@ print(struct xm_compiled *c, struct xm_strbuf *out)
     first_of(c)->ops->print(first_of(c), out);
 }
 
-/* The program that ran last, or the first; referenced. */
+/* Returns a new reference to the program that ran last, or the first one. */
 static struct xm_compiled *
 latest_of(struct xm_compiled *base)
 {
@@ -562,7 +566,7 @@ xm_by_shape_is_for(const struct xm_graph *g)
     return is_open;
 }
 
-/* `size` where a dimension may have it, else the bound that is next to it. */
+/* Sets variable dimensions to `size`, or to the bound nearest to it. */
 static void
 shapes_around(const struct xm_ports *ports, int64_t size, struct shape *out)
 {
@@ -576,8 +580,9 @@ shapes_around(const struct xm_ports *ports, int64_t size, struct shape *out)
     }
 }
 
-/* With 1 in open dimensions; a model that cuts them in equal parts, or wants a certain one, gets
- * others: powers of two, and numbers that many divide. The first failure is what is told. */
+/* Compiles a first program with 1 in all variable dimensions. Models that split a dimension in
+ * equal parts, or need a certain size, fail with that: then powers of two and numbers with many
+ * divisors are tried. If all fail, the error of the first attempt is returned. */
 static enum xm_status
 compile_first(struct by_shape *c, struct xm_error *err)
 {
@@ -642,7 +647,7 @@ xm_by_shape_create(struct xm_kept_graph *kept, struct xm_shape_compiler compiler
                                            &kept->graph->dims, &c->base.ports, err);
     if (s == XM_OK)
         s = compile_first(c, err);
-    /* A device may give results of another type than the graph's: f64 as f32. */
+    /* A device may return results of another type than the graph's: f64 as f32. */
     for (uint32_t i = 0; s == XM_OK && i < c->first->ports.n_outputs; i++)
         c->base.ports.outputs[i].type.element = c->first->ports.outputs[i].type.element;
     if (s == XM_OK)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models that cannot be planned before the shapes of their inputs are known ([?] + [?], where the
- * result has the longer of two lengths): a program for each set of shapes that comes, those used
- * last kept. To callers it is one compiled model with dynamic ports.
+ * Compiled models for graphs that cannot be compiled before the shapes of their inputs are known
+ * ([?] + [?], where the result has the longer of the two lengths). One program is compiled for each
+ * set of input shapes; the most recently used programs are kept. To callers it is one compiled
+ * model with dynamic ports.
  */
 #ifndef XM_PLUGIN_BY_SHAPE_H
 #define XM_PLUGIN_BY_SHAPE_H
@@ -14,7 +15,8 @@
 extern "C" {
 #endif
 
-/* Compiles a graph whose inputs have numbers; takes it over, also on failure. */
+/* Compiles a graph whose inputs have constant shapes. It owns the graph from the call on, also on
+ * failure. */
 struct xm_shape_compiler {
     enum xm_status (*compile)(void *ctx, struct xm_graph *g, struct xm_compiled **out,
                               struct xm_error *err);
@@ -22,18 +24,22 @@ struct xm_shape_compiler {
     void *ctx;
 };
 
-/* Whether it could help: the graph has inputs without numbers, and no states. */
+/* Whether compiling by shape can help: the graph has inputs with variable dimensions, and no
+ * states. */
 bool xm_by_shape_is_for(const struct xm_graph *g);
-/* A graph that stays as it is, counted as a mapping: its copies refer to it. */
+/* A graph that is never changed. Its copies refer to its bytes, and hold it by the mapping's
+ * count. */
 struct xm_kept_graph {
     struct xm_mapping base;
     struct xm_graph *graph;
 };
-/* Takes *g over, also on failure; *g becomes a copy to compile. */
+/* Makes *g immutable, and sets *g to a copy that can be compiled. Owns the old *g, also on
+ * failure. */
 enum xm_status xm_graph_keep(struct xm_graph **g, struct xm_kept_graph **out,
                              struct xm_error *err);
-/* A first program is compiled for small shapes, so that what no shape can mend fails here.
- * Takes a reference to the graph, and the compiler over, also on failure. */
+/* Creates the compiled model. It compiles a first program for small shapes, so that models that
+ * compile for no shape fail here. Adds a reference to `kept`; owns `compiler` from the call on,
+ * also on failure. */
 enum xm_status xm_by_shape_create(struct xm_kept_graph *kept,
                                   struct xm_shape_compiler compiler,
                                   struct xm_compiled **out, struct xm_error *err);

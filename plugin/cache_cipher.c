@@ -9,7 +9,7 @@
 #include "runtime/util/memory.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct xm_cache_cipher *list; /* stays until the process ends */
+static struct xm_cache_cipher *list; /* never freed before the process ends */
 static size_t n_list;
 
 enum xm_status

@@ -27,13 +27,14 @@ struct xm_cache_cipher {
 };
 
 enum { XM_CIPHER_TEXT = 16 };
-/* The text of a pair. */
+/* Adds the pair to the list and writes the text that stands for it. */
 enum xm_status xm_cache_cipher_add(struct xm_cache_cipher c, char text[XM_CIPHER_TEXT],
                                    struct xm_error *err);
-/* The pair of a text, static; XM_INVALID: the text names no pair. */
+/* Returns the pair that a text stands for. XM_INVALID: the text stands for no pair. */
 enum xm_status xm_cache_cipher_find(const char *text, struct xm_cache_cipher *out,
                                     struct xm_error *err);
-/* XM_INVALID: the function returns no bytes, or another number than it announced. */
+/* Appends the encrypted or decrypted bytes to *out. XM_INVALID: the function returns no bytes, or
+ * another number of bytes than it announced. */
 enum xm_status xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n,
                                    struct xm_strbuf *out, struct xm_error *err);
 

@@ -13,8 +13,9 @@
 extern "C" {
 #endif
 
-/* The capabilities for passes: can_run asks the primitives; the precision is decided by the config
- * rules for `program` (NULL: a language model). The arguments must outlive the result. */
+/* Returns what the passes may ask of a device: can_run asks the primitives; the config rules for
+ * `program` (NULL: a language model) decide the precision. The arguments must outlive the
+ * result. */
 struct xm_caps xm_program_caps(const struct xm_device_info *device,
                                const struct xm_config *config,
                                const struct xm_program_facts *program);

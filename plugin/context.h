@@ -21,8 +21,8 @@ struct xm_remote;
 
 /* Handles of the application, or NULL. */
 struct xm_context_wish {
-    void *cl_context, *cl_queue; /* neither: the device's own context */
-    uint32_t device;             /* of the context, where there is no queue */
+    void *cl_context, *cl_queue; /* both NULL: the device's own context */
+    uint32_t device; /* index in the OpenCL context, where no queue is given */
 };
 
 /* Kinds of memory of a tensor on the device. */
@@ -66,7 +66,7 @@ struct xm_context_ops {
     void (*destroy)(struct xm_context *c);
 };
 
-/* Outlives the plugin; from any thread. */
+/* A context. Any thread may use it, and it may outlive its plugin. */
 struct xm_context {
     const struct xm_context_ops *ops;
     int refs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry: plugins by name, from lists and libraries. Which device a name means is
- * core_devices.c's.
+ * The registry of plugins by name, built-in or from lists and libraries. core_devices.c finds the
+ * device that a name means.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,34 +14,37 @@
 #include "plugin/plugin.h"
 #include "runtime/util/log.h"
 
-/* A device's name, and what stands for it. Entries come and stay; only what is in them changes. */
+/* A device name with its plugin. Entries are only added; later their members may change. */
 struct entry {
     struct entry *next;
     char *name;
-    char *path;                     /* of the library; NULL: the plugin was given     */
-    struct xm_property *properties; /* to set once it is loaded; their texts are owned */
+    char *path; /* of the library; NULL: the caller gave the plugin */
+    struct xm_property
+        *properties; /* set when the plugin is loaded; their texts are owned */
     uint32_t n_properties;
-    struct xm_plugin *plugin; /* NULL: not loaded                       */
-    struct xm_error failed;   /* why it could not be                    */
-    bool is_said;             /* in a warning                           */
-    bool is_loading;          /* by `loader`; the others wait for `loaded` */
+    struct xm_plugin *plugin; /* NULL: not loaded yet */
+    struct xm_error failed;   /* why loading failed */
+    bool is_said;             /* a warning about `failed` has been logged */
+    bool is_loading;          /* by thread `loader`; other threads wait for `loaded` */
     pthread_t loader;
     pthread_cond_t loaded;
 };
 
-/* A list that was given out; a longer one has its place, but others may still read it. */
+/* A list of loaded plugins that callers may hold. A longer list replaces it, but it is kept,
+ * because callers may still read it. */
 struct snapshot {
     struct snapshot *before;
     uint32_t n;
     struct xm_plugin *list[];
 };
 
-/* Nobody holds the lock who calls plugins, or says something: they may ask the core in turn. */
+/* The lock is not held during calls of plugins and of the log function, because these may call the
+ * core. */
 struct registry {
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* protects the members below */
     struct entry *first, *last;
     struct snapshot *snapshots; /* newest first */
-    atomic_uint asked;          /* bits of xm_core_is_first */
+    atomic_uint asked;          /* bits that xm_core_is_first has returned true for */
 };
 
 struct xm_core {
@@ -77,7 +80,7 @@ find_entry(const struct registry *r, const char *name, size_t n)
     return e;
 }
 
-/* NULL: out of memory. `path` may be NULL. */
+/* Returns an entry; `path` may be NULL. NULL: out of memory. */
 static struct entry *
 make_entry(const char *name, const char *path)
 {
@@ -123,7 +126,8 @@ check_name(const char *name, struct xm_error *err)
                : XM_OK;
 }
 
-/* Takes `e` over; on failure its plugin, if it has one, is the caller's again. */
+/* Adds `e`, which the registry owns from now on, or frees it after a failure; then its plugin, if
+ * it has one, belongs to the caller again. */
 static enum xm_status
 append(struct registry *r, struct entry *e, struct xm_error *err)
 {
@@ -142,7 +146,7 @@ append(struct registry *r, struct entry *e, struct xm_error *err)
     return s;
 }
 
-/* The plugin of the entry's library, with its properties. */
+/* Loads the plugin from the entry's library and sets its properties. */
 static enum xm_status
 make_plugin(const struct entry *e, struct xm_plugin **out, struct xm_error *err)
 {
@@ -157,8 +161,8 @@ make_plugin(const struct entry *e, struct xm_plugin **out, struct xm_error *err)
     return s;
 }
 
-/* Once; what came of it is kept. The lock is held, but for the time that it takes: who asks for
- * the same plugin waits. */
+/* Loads the plugin the first time, and returns the same outcome later. The caller holds the lock,
+ * which is released while the plugin is loaded; other threads that need this plugin wait. */
 static enum xm_status
 load(struct registry *r, struct entry *e, struct xm_error *err)
 {
@@ -184,7 +188,8 @@ load(struct registry *r, struct entry *e, struct xm_error *err)
     return e->plugin ? XM_OK : xm_fail(err, e->failed.status, "%s", e->failed.text);
 }
 
-/* As load; that a plugin cannot be loaded is said once, where something goes on without it. */
+/* As load, but logs a warning, once for each entry, if the plugin cannot be loaded. For callers
+ * that continue without the plugin. */
 static enum xm_status
 load_or_warn(struct registry *r, struct entry *e)
 {
@@ -210,7 +215,7 @@ xm_core_register(struct xm_core *c, struct xm_plugin *p, struct xm_error *err)
     return append(c->registry, e, err);
 }
 
-/* What the registry has by a name now; it stays. */
+/* Returns the entry with this name, which is valid as long as the registry; NULL: there is none. */
 static struct entry *
 look_up(struct registry *r, const char *name)
 {
@@ -243,7 +248,8 @@ xm_core_add_library(const struct xm_core *c, const char *name, const char *path,
     return s;
 }
 
-/* OpenVINO's own plugins are in its own list, which programs pass on; they are none of ours. */
+/* Whether the library is a plugin made for OpenVINO. Programs may pass OpenVINO's own list, whose
+ * libraries do not implement xemoe/plugin.h. */
 static bool
 is_openvinos(const char *location)
 {
@@ -257,7 +263,8 @@ add_record(struct registry *r, const struct xm_plugin_record *p, struct xm_error
 {
     const struct entry *old = look_up(r, p->name);
     if (xm_device_list(p->name) || (old && !old->path)) {
-        /* OpenVINO's list has rows of these names; whoever else writes one means another. */
+        /* OpenVINO's list has these names, too; in any other list such a name is probably a
+         * mistake */
         xm_log(is_openvinos(p->location) ? XM_LOG_INFO : XM_LOG_WARNING,
                "plugin %s of the list is not loaded: the device is built in", p->name);
         return XM_OK;
@@ -291,7 +298,7 @@ xm_core_load_list(const struct xm_core *c, const char *xml_path, struct xm_error
     return s;
 }
 
-/* XM_PLUGINS: paths of lists with colons between them. */
+/* Loads the plugin lists that XM_PLUGINS names: paths separated by colons. */
 static enum xm_status
 load_lists_of_user(struct xm_core *c, struct xm_error *err)
 {
@@ -373,7 +380,8 @@ xm_core_destroy(struct xm_core *c)
     xm_free(c);
 }
 
-/* Those that are loaded, in a list that stays. The lock is held; NULL: out of memory. */
+/* Returns the list of loaded plugins, which is valid as long as the registry. The caller holds the
+ * lock. NULL: out of memory. */
 static const struct snapshot *
 take_snapshot(struct registry *r)
 {
@@ -414,7 +422,7 @@ xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list)
         load_or_warn(r, e);
     const struct snapshot *s = take_snapshot(r);
     if (!s)
-        s = r->snapshots; /* an older one has all but the newest */
+        s = r->snapshots; /* out of memory: an older list lacks only the plugins loaded since */
     pthread_mutex_unlock(&r->lock);
     *list = s ? s->list : NULL;
     return s ? s->n : 0;

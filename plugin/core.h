@@ -11,13 +11,13 @@
 extern "C" {
 #endif
 
-/* The plugin of a name of n characters, loaded. XM_NOT_FOUND without a sentence: there is no such
- * name. */
+/* Loads the plugin named by the n characters and returns it. XM_NOT_FOUND without a sentence: no
+ * plugin has that name. */
 enum xm_status xm_core_plugin(const struct xm_core *c, const char *name, size_t n,
                               struct xm_plugin **out, struct xm_error *err);
-/* Says, once, that the plugin of a name cannot be loaded, if so. */
+/* Logs a warning, once, if the plugin of that name cannot be loaded. */
 void xm_core_warn_of_broken(const struct xm_core *c, const char *name, size_t n);
-/* Whether nobody has asked this of the core for the bit before. */
+/* Returns true the first time that it is called with this bit, so that a warning is logged once. */
 bool xm_core_is_first(const struct xm_core *c, uint32_t bit);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which device of the core a name means, and models for it.
+ * Finds the device that a name means, and compiles and imports models for it.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@
 
 /* ---- names ---- */
 
-/* "GPU.1" -> length of "GPU" and 1; false when the part behind the dot is no number. */
+/* Splits "GPU.1" into the length of "GPU" and 1. Returns false if the part after the dot is not a
+ * number. */
 static bool
 split_name(const char *device, size_t *n, uint32_t *index)
 {
@@ -29,7 +30,7 @@ split_name(const char *device, size_t *n, uint32_t *index)
     return *p == '\0' && p > device + *n + 1;
 }
 
-/* XM_NOT_FOUND without a sentence: it is not there. */
+/* Finds a device by its exact name. XM_NOT_FOUND without a sentence: there is no such device. */
 static enum xm_status
 find_one(const struct xm_core *c, const char *name, struct xm_plugin **plugin,
          uint32_t *index, struct xm_error *err)
@@ -53,8 +54,8 @@ count_devices(const struct xm_core *c, const char *plugin)
     return p ? p->ops->count(p) : 0;
 }
 
-/* Programs name CPU in their source; where no driver runs on the processor, another device
- * serves them. */
+/* Returns GPU for CPU if no OpenCL driver runs on the processor, because many programs name CPU in
+ * their source. */
 static const char *
 resolve_cpu(const struct xm_core *c, const char *device)
 {
@@ -69,7 +70,7 @@ resolve_cpu(const struct xm_core *c, const char *device)
     return "GPU";
 }
 
-/* Of a list: what is left out begins with a minus. */
+/* Whether a list excludes the device: "-GPU". */
 static bool
 is_left_out(const char *list, const char *device)
 {
@@ -81,7 +82,7 @@ is_left_out(const char *list, const char *device)
     return false;
 }
 
-/* A plugin that cannot be loaded is not there, which is said. */
+/* Whether the device exists. If its plugin cannot be loaded, logs a warning and returns false. */
 static bool
 is_there(const struct xm_core *c, const char *device)
 {
@@ -92,8 +93,9 @@ is_there(const struct xm_core *c, const char *device)
     return find_one(c, name, &p, &index, NULL) == XM_OK;
 }
 
-/* What OpenVINO spreads over several devices runs on one here: the first of the list that is there,
- * else, for the sentence, the first; or the first, whether it is there or not. */
+/* Chooses the device of a list that runs the model alone. `first`: the first of the list, even if
+ * it does not exist. Else the first that exists, or, if none does, the first, so that the error
+ * names it. An empty list means GPU, or CPU if the list excludes GPU. */
 static void
 choose(const struct xm_core *c, const char *list, bool first, char chosen[XM_DEVICE_NAME])
 {
@@ -139,7 +141,7 @@ warn_of_absent(const struct xm_core *c, const char *device, const char *list)
     xm_strbuf_free(&absent);
 }
 
-/* Aliases: names of devices in users' programs for which another device is taken. */
+/* Returns the device that a name stands for: one of a list's devices, GPU for NULL, GPU for CPU. */
 static const char *
 resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE_NAME])
 {
@@ -151,7 +153,7 @@ resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE
     uint32_t bit;
     choose(c, list, device && xm_device_needs_all(device, &bit), chosen);
     if (device && is_there(c, chosen)) {
-        if (!xm_mesh_list(device)) /* of which it is the first */
+        if (!xm_mesh_list(device)) /* a mesh uses all its devices, not only this one */
             xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
         warn_of_absent(c, device, list);
         warn_of_lack(c, device, chosen);
@@ -166,7 +168,7 @@ add_name(const char *name, void *ctx)
     xm_strbuf_printf(list, "%s%s", list->n ? ", " : "", name);
 }
 
-/* What is missing where a name that plugins have stands for no device. */
+/* Returns advice on what is missing if no device has the name, although a plugin could have it. */
 static const char *
 hint_for(const char *device, const char *names)
 {
@@ -199,7 +201,7 @@ fail_unknown(const struct xm_core *c, const char *device, struct xm_error *err)
     return XM_NOT_FOUND;
 }
 
-/* A device, and whether its name said which of several it is. */
+/* A device, and whether the name had an index ("GPU.1"). */
 struct found {
     struct xm_plugin *plugin;
     uint32_t index;
@@ -253,7 +255,7 @@ xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ct
 
 /* ---- models ---- */
 
-/* The device that is wished for, which hears what its name says. */
+/* Finds the device that w->device names, and completes the wish's properties for it. */
 static enum xm_status
 find_wished(const struct xm_core *c, struct xm_device_wish *w, struct found *out,
             struct xm_error *err)
@@ -263,7 +265,7 @@ find_wished(const struct xm_core *c, struct xm_device_wish *w, struct found *out
     return XM_OK;
 }
 
-/* OpenVINO splits a model over the devices of HETERO where this property says how. */
+/* Whether the property asks to split the model over the devices of HETERO, as in OpenVINO. */
 static bool
 has_policy(const struct xm_property *properties, uint32_t n)
 {
@@ -274,7 +276,7 @@ has_policy(const struct xm_property *properties, uint32_t n)
     return has;
 }
 
-/* The devices that share a model; NULL: one has all of it. */
+/* Returns the list of devices that share the model; NULL: one device runs the whole model. */
 static const char *
 mesh_of(const char *device, const struct xm_property *properties, uint32_t n_properties)
 {

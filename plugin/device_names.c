@@ -6,9 +6,10 @@
 
 #include "runtime/util/compiler.h"
 
-/* What users expect of the name, and do not get; NULL: nothing. Of those with a list: where it has
- * several devices. Of HETERO's list all are meant to be there, and the first has to be; AUTO and
- * MULTI take those that are. */
+/* `lack`: the feature that users expect of the name and do not get; NULL: none is missing.
+ * is_of_several: the feature is missing only if the list has several devices. needs_all: as
+ * xm_device_needs_all; true for HETERO, whose devices must all exist, while AUTO and MULTI use
+ * those that do. */
 #define XM_OTHERS_UNUSED                                                                 \
     "the other devices of the list are not used; MESH: with that list splits the model"
 static const struct row {
@@ -114,7 +115,8 @@ void
 xm_device_wish_tell(struct xm_device_wish *w, const struct xm_plugin *p,
                     const uint32_t *index)
 {
-    const bool is_opencl = p->ops->info != NULL; /* others need not know the properties */
+    const bool is_opencl =
+        p->ops->info != NULL; /* other plugins need not know these properties */
     if (w->list && !is_opencl)
         drop_priorities(w);
     else if (w->list && w->list[0] && !find_value(w, priorities))

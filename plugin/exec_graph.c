@@ -12,7 +12,7 @@ xm_exec_graph_free(struct xm_exec_graph *g)
 
 /* ---- names --------------------------------------------------------------------------- */
 
-/* Of operations that files do not have. */
+/* Layer types of operations that exist only in graphs, not in files. */
 static const struct {
     enum xm_op op;
     const char *type;
@@ -37,7 +37,7 @@ static const struct {
     {XM_OP_MOE_3GEMM_FUSED_COMPRESSED, "MOE3GemmFusedCompressed"},
 };
 
-/* What a chain is for: its norm, if it has one. */
+/* Returns the layer type of a row chain: RMS if it has a norm. */
 static const char *
 type_of_chain(const struct xm_node *n)
 {
@@ -69,7 +69,7 @@ xm_layer_type(const char *text, const struct xm_node *n)
 
 /* ---- origins ------------------------------------------------------------------------- */
 
-/* Lists are short: a fused layer of experts has some forty names. */
+/* Searches linearly, because lists are short: a fused layer of experts has about forty names. */
 static void
 add_name(const char *name, struct xm_strbuf *list)
 {
@@ -77,7 +77,8 @@ add_name(const char *name, struct xm_strbuf *list)
         xm_strbuf_printf(list, "%s%s", list->n ? "," : "", name);
 }
 
-/* A replacement has the name of what it replaced. Constants are no layers of their own. */
+/* Adds the names of `n` and of the nodes that it replaced. A replacement has the name of the node
+ * that it replaced. Constants are not layers, but the nodes that they were folded from are. */
 static void
 add_origins(const struct xm_node *n, struct xm_strbuf *list)
 {
@@ -97,7 +98,7 @@ xm_layer_origins(const struct xm_node *n, struct xm_strbuf *list)
     }
 }
 
-/* ---- of graphs that are evaluated ---------------------------------------------------- */
+/* ---- execution graphs of evaluated graphs -------------------------------------------- */
 
 struct xm_exec_port
 xm_exec_port_of(enum xm_element element, const struct xm_shape *s)
@@ -111,7 +112,7 @@ xm_exec_port_of(enum xm_element element, const struct xm_shape *s)
 struct builder {
     const struct xm_graph *g;
     struct xm_exec_graph *out;
-    uint32_t *place; /* by id: the node's index */
+    uint32_t *place; /* the execution graph's index of each node, by node id */
     const char *kernel;
 };
 
@@ -153,7 +154,7 @@ add_ports(struct builder *b, const struct xm_node *from, struct xm_exec_node *n)
     return in && out;
 }
 
-/* The program that evaluates graphs does so in f32, but for integers. */
+/* Returns the type that the evaluator computes in: f32, or the integer type of the result. */
 static const char *
 precision_of(const struct xm_node *n)
 {

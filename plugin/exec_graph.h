@@ -11,28 +11,29 @@
 extern "C" {
 #endif
 
-/* A result of a node. */
+/* An output of a node. */
 struct xm_exec_port {
     enum xm_element element; /* the type on the device          */
     uint32_t rank;
-    int64_t dim[XM_MAX_RANK]; /* -1: changes from run to run    */
+    int64_t dim[XM_MAX_RANK]; /* -1: the size varies between runs */
 };
 
-/* An operand of a node: a result of an earlier node. */
+/* An operand of a node: an output of an earlier node. */
 struct xm_exec_edge {
     uint32_t node, result;
 };
 
-/* A step, or an input or result. Texts lie in the graph's arena, or are static. */
+/* A step, an input or a result. Its texts are in the graph's arena, or static. */
 struct xm_exec_node {
-    const char *name; /* of the model's layer; of one of them if several were fused */
-    const char *type; /* xm_layer_type; "Input", "Output" */
-    /* names separated by spaces; "" for inputs and results */
+    /* the name of the model's layer, or of one of the layers that were fused */
+    const char *name;
+    const char *type; /* a type that xm_layer_type returns; "Input", "Output" */
+    /* names of its kernels, separated by spaces; "" for inputs and results */
     const char *kernels;
-    const char *precision; /* the type that it computes in: "f16" */
-    /* names of the file's layers that were fused into it, separated by commas */
+    const char *precision; /* the type that the step computes in: "f16" */
+    /* names of the file's layers that were fused into the step, separated by commas */
     const char *layers;
-    const struct xm_exec_edge *in; /* constants and weights are not among them */
+    const struct xm_exec_edge *in; /* operands, without constants and weights */
     const struct xm_exec_port *out;
     uint32_t n_in, n_out;
     bool on_host;
@@ -46,21 +47,24 @@ struct xm_exec_graph {
 };
 void xm_exec_graph_free(struct xm_exec_graph *g);
 
-/* The layer type of an operation in counters and execution graphs: OpenVINO's name in files
- * ("MatMul"), or that of OpenVINO's own passes ("FullyConnected"). `op` is its name in graph text;
- * `n` is the node, whose attributes may decide the type, or NULL. Static. */
+/* Returns the layer type of an operation for counters and execution graphs: OpenVINO's name in
+ * files ("MatMul"), or the name that OpenVINO's own passes use ("FullyConnected"). `op` is the
+ * operation's name in graph text; `n` is the node, whose attributes may decide the type, or NULL.
+ * The result is static. */
 const char *xm_layer_type(const char *op, const struct xm_node *n);
 
-/* Adds the names of the file's layers that `n` came from to a list apart by commas: its own, of
- * what it has replaced, and of what its constants were folded from. */
+/* Adds the names of the file's layers that `n` came from to a list separated by commas: its own
+ * name, the names of the layers that it replaced, and of those that its constants were folded
+ * from. */
 void xm_layer_origins(const struct xm_node *n, struct xm_strbuf *list);
 
-/* Of a graph that is evaluated node by node: everything but constants is a step. *out is for
- * xm_exec_graph_free, also on failure. */
+/* Makes the execution graph of a graph that is evaluated node by node: each node but constants is a
+ * step, and `kernel` is its kernel. The caller frees *out with xm_exec_graph_free, also on
+ * failure. */
 enum xm_status xm_exec_graph_from(const struct xm_graph *g, const char *kernel,
                                   struct xm_exec_graph *out, struct xm_error *err);
 
-/* The port of a type in a graph that shows it as stored. */
+/* Returns a port with this element type and shape; symbolic dimensions become -1. */
 struct xm_exec_port xm_exec_port_of(enum xm_element element, const struct xm_shape *s);
 
 #ifdef __cplusplus

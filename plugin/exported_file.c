@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exported models as files: written piece by piece, read in place.
+ * Exported models as files: written in pieces, read in place.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,8 @@ write_piece(void *ctx, const void *bytes, uint64_t n, struct xm_error *err)
                : xm_new_file_fail(file->at, err);
 }
 
-/* The folder of a file, absolute, for xm_free(); NULL: it is not known. */
+/* Returns the absolute path of the file's folder; the caller frees it with xm_free. NULL: not
+ * known. */
 static char *
 folder_of(const char *path)
 {

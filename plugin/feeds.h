@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inputs of a language model through which tokens are fed, by the names of exported models.
+ * The inputs through which tokens are fed to a language model, by their names in exported
+ * models.
  */
 #ifndef XM_PLUGIN_FEEDS_H
 #define XM_PLUGIN_FEEDS_H
@@ -16,13 +17,13 @@ enum xm_feed {
     XM_FEED_MASK,      /* [batch,past+tokens], ones */
     XM_FEED_POSITIONS, /* [batch,tokens] */
     XM_FEED_BEAMS,     /* [batch] */
-    XM_FEED_SAMPLES,   /* [samples], of programs for sequences */
+    XM_FEED_SAMPLES,   /* [samples], only in programs for sequences */
     XM_N_FEEDS
 };
 extern const char *const xm_feed_names[XM_N_FEEDS];
 
-/* Which port is which feed; UINT32_MAX: the model has no such input. XM_UNSUPPORTED: it has others,
- * or none for ids. */
+/* Finds the port of each feed; UINT32_MAX: the model has no such input. XM_UNSUPPORTED: the model
+ * has other inputs, or none for token ids. */
 enum xm_status xm_feeds_find(const struct xm_port *ports, uint32_t n,
                              uint32_t port[XM_N_FEEDS], struct xm_error *err);
 

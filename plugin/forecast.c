@@ -16,7 +16,7 @@ xm_run_work_free(struct xm_run_work *w)
 
 /* ---- devices ------------------------------------------------------------------------- */
 
-/* 8-bit multiply-adds of an EU and a clock, by what multiplies them. */
+/* 8-bit multiply-adds per EU and clock, depending on the unit that multiplies. */
 static double
 multiplies_of_eu(const struct xm_device_info *info)
 {
@@ -80,7 +80,8 @@ xm_rates_fit(struct xm_rates *rates, const struct xm_run_work *token, double tok
     const double read = bytes / reading;
     if (seconds_of(prompt, read, 0.0) >= running)
         return false;
-    /* Seconds fall where the rate rises: it lies between those of 1 and 2^60 a second. */
+    /* The seconds fall as the rate rises. Bisects the exponent of the rate between 2^0 and 2^60 a
+     * second. */
     double low = 0.0, high = HALVINGS;
     for (int i = 0; i < HALVINGS; i++) {
         const double mid = 0.5 * (low + high);
@@ -110,7 +111,8 @@ xm_forecast_exchanges(const struct xm_exchange_work *w, const struct xm_cluster 
 {
     const double ranks = (double)c->nodes * c->ranks_of_node;
     const double from_node = c->ranks_of_node - 1, from_others = ranks - c->ranks_of_node;
-    const double each = w->sum_bytes + w->part_bytes / ranks; /* of a rank, to another */
+    /* bytes that each rank sends to each other one */
+    const double each = w->sum_bytes + w->part_bytes / ranks;
     const struct xm_link *passing = c->nodes > 1 ? &c->between : &c->local;
     const double passed = (double)w->passes * passing->latency_s +
                           (passing->rate > 0.0 ? w->passed_bytes / passing->rate : 0.0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one source of libxemoe itself: all of it is in the libraries that it is linked from, and
- * some build tools want a source for each target.
+ * The only source file of libxemoe itself. Its code comes from other libraries, but some build
+ * tools require each target to have a source.
  */
 extern const char *ov_property_key_supported_properties;
 const char *const *xm_library_anchor(void);
 
-/* Refers to a symbol of the API, so that a build without it fails here and not at load. */
+/* Refers to a symbol of the API, so that linking fails if the API is missing, not loading. */
 const char *const *
 xm_library_anchor(void)
 {

@@ -11,7 +11,7 @@ enum { MAX_TABLES = 16 };
 
 /* ---- parameters --------------------------------------------------------------------- */
 
-/* Which share of its experts a token meets. */
+/* A token uses `meets` of the `of` experts of a layer; 0, 0: no experts, or all of them. */
 struct share {
     uint64_t of, meets;
 };
@@ -42,7 +42,7 @@ share_of(const struct xm_node *user)
     return s.meets < s.of ? s : (struct share){0, 0};
 }
 
-/* Elements of a node's value that one token meets. */
+/* Returns how many of the `count` elements of a node's value one token is multiplied with. */
 static uint64_t
 active_of(const struct xm_node *n, uint64_t count)
 {
@@ -87,7 +87,7 @@ is_table(const struct xm_node *weight)
     return false;
 }
 
-/* The embedding tables there are. */
+/* The model's embedding tables. */
 struct tables {
     const struct xm_weight *list[MAX_TABLES];
     size_t n;
@@ -103,8 +103,8 @@ find_tables(const struct xm_graph *g, struct tables *out)
     }
 }
 
-/* Files have the bytes of a head that is the embedding table once, those of matrices that happen
- * to be equal as well: only the former is one parameter. */
+/* Whether `w` is an output head that is also the embedding table, and so the same parameter. Its
+ * bytes are in the file once; separate matrices that happen to be equal have bytes of their own. */
 static bool
 is_tied(const struct tables *tables, const struct xm_weight *w)
 {
@@ -139,7 +139,8 @@ add_weight(struct xm_model_facts *out, const struct xm_node *n)
     add(out, n, &f);
 }
 
-/* Scales of norms, biases. Single numbers belong to formulas. */
+/* Counts a constant of the graph, such as a norm's scales or a bias. Single numbers are skipped,
+ * because they belong to formulas. */
 static void
 add_constant(struct xm_model_facts *out, const struct xm_node *n)
 {
@@ -169,7 +170,7 @@ count_parameters(const struct xm_graph *g, struct xm_model_facts *out)
 
 /* ---- layers ------------------------------------------------------------------------- */
 
-/* Dimension `i` from the end; 0: not a constant. */
+/* Returns the size of dimension `i`, counted from the last; 0: not constant. */
 static uint64_t
 size_of(const struct xm_value *v, uint32_t i)
 {
@@ -194,7 +195,7 @@ same_attention(const struct xm_attention_facts *a, const struct xm_attention_fac
            a->window == b->window && a->shares_a_cache == b->shares_a_cache;
 }
 
-/* The row that says the same gets one layer more. */
+/* Increments the layers of the entry with the same facts, or adds an entry. */
 static void
 add_expert_row(struct xm_model_facts *out, const struct xm_expert_facts *row)
 {
@@ -235,7 +236,7 @@ add_experts(struct xm_model_facts *out, const struct xm_node *n)
     add_expert_row(out, &row);
 }
 
-/* The layer that writes the cache which `n` reads. */
+/* Returns the layer that writes the cache which `n` reads. */
 static const struct xm_node *
 writer_of_cache(const struct xm_graph *g, const struct xm_node *n)
 {
@@ -271,7 +272,7 @@ add_attention(struct xm_model_facts *out, const struct xm_graph *g,
     add_attention_row(out, &row);
 }
 
-/* An embedding table, before anything says more. */
+/* Takes hidden and vocabulary sizes from an embedding table, unless they are known already. */
 static void
 look_at_table(struct xm_model_facts *out, const struct xm_node *n)
 {
@@ -284,7 +285,8 @@ look_at_table(struct xm_model_facts *out, const struct xm_node *n)
         out->vocabulary = size_of(table, 1);
 }
 
-/* Logits have a row for each token; hidden states are no vocabulary. */
+/* Takes the vocabulary size from the logits: a result of rank 3 whose last dimension is not the
+ * hidden size, as that of hidden states would be. */
 static void
 look_at_result(struct xm_model_facts *out, const struct xm_node *n)
 {

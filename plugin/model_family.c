@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A family is named where every layer has what no other family's layers have together. Most
- * families differ in sizes only, and are not named.
+ * Returns a family if every layer has a combination of features that no other family's layers have.
+ * Most families differ only in sizes; for these the result is NULL.
  */
 #include "plugin/model_family.h"
 
-/* Attention with sinks. */
+/* Whether the attention has sinks. */
 static bool
 has_sinks(const struct xm_node *attention)
 {
     return !xm_is_none(xm_in(attention, XM_ATTENTION_SINKS));
 }
 
-/* Scores that are not divided by sqrt(head size). */
+/* Whether scores are not divided by sqrt(head size). */
 static bool
 is_unscaled(const struct xm_node *attention)
 {
     return attention->attr.attention.scale == 1.0f;
 }
 
-/* min(g, 7) sigmoid(1.702 g) (clamp(u, -7, 7) + 1), with biases. */
+/* Whether the experts compute min(g, 7) sigmoid(1.702 g) (clamp(u, -7, 7) + 1), with biases. */
 static bool
 is_clamped_swiglu(const struct xm_node *experts)
 {
@@ -28,7 +28,7 @@ is_clamped_swiglu(const struct xm_node *experts)
            !xm_is_none(xm_in(experts, XM_MOE_BIAS_GATE));
 }
 
-/* GELU, and a factor for each expert. */
+/* Whether the experts use GELU and a scale for each expert. */
 static bool
 is_scaled_gelu(const struct xm_node *experts)
 {

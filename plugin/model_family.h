@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The family of a model by its graph alone, for folders without a config.json.
+ * Finds a model's family from its graph alone, for folders without a config.json.
  */
 #ifndef XM_PLUGIN_MODEL_FAMILY_H
 #define XM_PLUGIN_MODEL_FAMILY_H
@@ -11,8 +11,9 @@
 extern "C" {
 #endif
 
-/* The model_type that config.json would have, static. NULL: several families have such layers.
- * `g`: the form that the passes make, where attention and experts are one operation each. */
+/* Returns the model_type that config.json would have, a static text. NULL: several families have
+ * such layers. `g` is the graph after the passes, where attention and experts are one operation
+ * each. */
 const char *xm_model_family(const struct xm_graph *g);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long what plugins make lives: requests, sequences and batches hold their compiled model,
- * memory its context.
+ * Lifetimes of plugins' objects: requests, sequences and batches hold a reference to their compiled
+ * model, remote memory holds one to its context.
  */
 #include "plugin/plugin.h"
 

@@ -2,12 +2,12 @@
  *
  * Device plugins: the core's interface to a device.
  *
- * A plugin is one ops struct for one device name ("GPU", "REFERENCE"). The core finds it
- * by name and calls through the ops; the objects that it creates (compiled models, infer requests)
- * have ops structs of their own. Tests register plugins of their own.
+ * A plugin is one ops struct for one device name ("GPU", "REFERENCE"). The core finds it by name
+ * and calls its functions; the objects that it creates (compiled models, infer requests) have ops
+ * structs as well. Tests register plugins of their own.
  *
- * Threads: plugins and compiled models may be used from any thread; an infer request from
- * one at a time. Errors: status and sentence in err.
+ * Threads: plugins and compiled models may be used by any thread; an infer request by one thread at
+ * a time. Failures set a status and a sentence in err.
  */
 #ifndef XM_PLUGIN_PLUGIN_H
 #define XM_PLUGIN_PLUGIN_H
@@ -68,11 +68,11 @@ struct xm_plugin_ops {
     enum xm_status (*query_model)(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
                                   void (*supported)(const char *node, void *ctx),
                                   void *ctx, struct xm_error *err);
-    /* NULL: the devices have no contexts. */
+    /* Creates a context, or returns the device's own. NULL: the devices have no contexts. */
     enum xm_status (*create_context)(struct xm_plugin *p, uint32_t index,
                                      const struct xm_context_wish *wish,
                                      struct xm_context **out, struct xm_error *err);
-    /* As compile, in a context of create_context, of this plugin or of one of the same name. */
+    /* As compile, in a context of this plugin or of a plugin with the same name. */
     enum xm_status (*compile_in)(struct xm_plugin *p, struct xm_context *c,
                                  struct xm_graph *g, const struct xm_property *properties,
                                  uint32_t n_properties, struct xm_compiled **out,
@@ -100,7 +100,7 @@ struct xm_compiled_ops {
                                    struct xm_strbuf *out, struct xm_error *err);
     enum xm_status (*export_model)(struct xm_compiled *c, const struct xm_export *to,
                                    struct xm_error *err); /* NULL: cannot */
-    /* The program as text, for `info -v` and the runtime model. */
+    /* Appends the program as text, for `info -v` and the runtime model. */
     void (*print)(struct xm_compiled *c, struct xm_strbuf *out);
     void (*destroy)(struct xm_compiled *c);
     /* Sequences, and the batch that runs them together. NULL: the plugin does not support them;
@@ -122,9 +122,9 @@ struct xm_compiled_ops {
     enum xm_status (*expert_cache)(struct xm_compiled *c,
                                    struct xm_expert_cache_stats *out,
                                    struct xm_error *err);
-    /* The rate of streaming weights from the memory that they lie in, in bytes a second, measured
-     * for `seconds` and stored in CACHE_DIR. seconds = 0: the stored rate, or XM_NOT_FOUND. NULL:
-     * not supported. */
+    /* Returns the rate of reading weights from the memory that holds them, in bytes a second.
+     * Measures for `seconds` and stores the rate in CACHE_DIR. seconds = 0: returns the stored
+     * rate, or XM_NOT_FOUND. NULL: not supported. */
     enum xm_status (*read_rate)(struct xm_compiled *c, double seconds, double *out,
                                 struct xm_error *err);
     /* Measures for `seconds` the highest rate of multiply-adds a second in the precision of the
@@ -146,13 +146,14 @@ struct xm_compiled_ops {
 struct xm_compiled {
     const struct xm_compiled_ops *ops;
     int refs;
-    struct xm_ports ports;                /* lists of the ops' owner */
-    const struct xm_pass_report *reports; /* of each pass; may be NULL */
+    struct xm_ports ports; /* owned by the plugin's part of the compiled model */
+    const struct xm_pass_report *reports; /* one report for each pass; may be NULL */
     size_t n_reports;
-    /* one sentence a line: decisions of config rules; remarks of the passes on the graph. NULL:
-     * none */
+    /* texts with one sentence a line: the decisions of config rules, and the passes' notes on the
+     * graph. NULL: none */
     const char *rules, *notes;
-    uint32_t n_rounded; /* values that are rounded to bf16 as in training (XM_NUMERICS) */
+    /* number of values that are rounded to bf16 as in training (XM_NUMERICS) */
+    uint32_t n_rounded;
 };
 void xm_compiled_ref(struct xm_compiled *c);
 void xm_compiled_unref(struct xm_compiled *c); /* NULL is allowed */
@@ -160,34 +161,36 @@ void xm_compiled_unref(struct xm_compiled *c); /* NULL is allowed */
 /* ---- infer requests ---- */
 
 struct xm_infer_ops {
-    /* Input bytes stay the caller's until the run has ended. */
+    /* The caller keeps the input's bytes unchanged until the run has ended. */
     enum xm_status (*set_input)(struct xm_infer *r, uint32_t input,
                                 const struct xm_host_tensor *t, struct xm_error *err);
     enum xm_status (*infer)(struct xm_infer *r, struct xm_error *err);
-    /* Valid until the next run. */
+    /* Returns a result, which is valid until the next run. */
     enum xm_status (*output)(struct xm_infer *r, uint32_t output,
                              struct xm_host_tensor *t, struct xm_error *err);
-    /* Inputs and outputs in memory of the device, which the caller keeps until the next call for
-     * the same one, or the end. Of the tensor all but its data count; `m` NULL: the result is to go
-     * nowhere. What else is set or asked for of an input or output holds beside that. NULL: this
-     * device has no such memory. */
+    /* Makes runs read an input from, or write a result to, memory of the device. The caller keeps
+     * that memory until it sets another one for the same port, or destroys the request. The data of
+     * `t` are not read. A result's `m` NULL: runs write it to no device memory. Host tensors set on
+     * the same port stay set. NULL: the device has no such memory. */
     enum xm_status (*set_remote_input)(struct xm_infer *r, uint32_t input,
                                        const struct xm_host_tensor *t,
                                        struct xm_remote *m, struct xm_error *err);
     enum xm_status (*set_remote_output)(struct xm_infer *r, uint32_t output,
                                         struct xm_remote *m, struct xm_error *err);
-    /* As output, without its data, which nobody reads for that. */
+    /* As output, but sets only type and shape, so that no data are read back from the device. */
     enum xm_status (*describe_output)(struct xm_infer *r, uint32_t output,
                                       struct xm_host_tensor *t, struct xm_error *err);
-    void (*reset)(struct xm_infer *r); /* states empty                         */
-    void (*truncate)(struct xm_infer *r, uint64_t past); /* NULL: only reset */
-    uint64_t (*past)(const struct xm_infer *r); /* positions in the states              */
+    void (*reset)(struct xm_infer *r); /* Empties the states. */
+    /* Truncates the states; NULL: only reset is possible. */
+    void (*truncate)(struct xm_infer *r, uint64_t past);
+    uint64_t (*past)(
+        const struct xm_infer *r); /* Returns the number of positions in the states. */
     /* From any thread and from signal handlers: makes the run in progress, and each that begins
      * before `resume`, return XM_CANCELLED. */
     void (*cancel)(struct xm_infer *r);
     void (*resume)(struct xm_infer *r);
-    /* From now on `fn` is told while prompts run, in the thread of the run; fn NULL: nobody is.
-     * NULL: this device does not tell. */
+    /* Sets the function that is called with the progress of prompts, in the thread of the run; fn
+     * NULL: none. NULL: the device does not report progress. */
     void (*watch)(struct xm_infer *r, xm_tokens_fn fn, void *ctx);
     void (*stats)(const struct xm_infer *r, struct xm_request_stats *out); /* or NULL */
     /* Later runs compare every step with the host reference, which is slow. The model must have
@@ -214,54 +217,57 @@ void xm_core_destroy(struct xm_core *c); /* NULL is allowed; compiled models sta
 /* Adds a plugin, which the core owns from now on. XM_INVALID: another plugin has its name. */
 enum xm_status xm_core_register(struct xm_core *c, struct xm_plugin *p,
                                 struct xm_error *err);
-/* The plugin of a library (xemoe/plugin.h) as the device `name`; it is loaded at once. */
+/* Adds a plugin library (xemoe/plugin.h) as the device `name`; it is loaded at once. */
 enum xm_status xm_core_add_library(const struct xm_core *c, const char *name,
                                    const char *path, struct xm_error *err);
 /* Adds the plugins of a list in OpenVINO's form; each is loaded when its device is first used. */
 enum xm_status xm_core_load_list(const struct xm_core *c, const char *xml_path,
                                  struct xm_error *err);
-/* All of them; libraries that cannot be loaded are left out, with a warning. The list stays valid
- * as long as the core. */
-uint32_t xm_core_count(const struct xm_core *c); /* of plugins, loaded or not */
+/* xm_core_count is the number of plugins, loaded or not. xm_core_plugins loads all of them and
+ * returns those that could be loaded, after a warning about the others; its list stays valid as
+ * long as the core. */
+uint32_t xm_core_count(const struct xm_core *c);
 uint32_t xm_core_plugins(const struct xm_core *c, struct xm_plugin *const **list);
-/* The path of the library that it came from; NULL: it is not from one. */
+/* Returns the path of the library that the plugin was loaded from; NULL: it is built in. */
 const char *xm_core_library_of(const struct xm_core *c, const struct xm_plugin *p);
 /* Unloads the libraries of plugins that are no longer in use. */
 void xm_core_unload_libraries(void);
 
-/* Advice where there is no OpenCL device. */
+/* Advice for users without an OpenCL device. */
 #define XM_DRIVERS_TO_INSTALL                                                            \
     "install Intel's driver (package intel-opencl-icd), or for the processor PoCL "      \
     "(pocl-opencl-icd; tools/setup installs it)"
 
-/* "GPU", "GPU.1", "CPU", "CPU.0", "REFERENCE"; NULL and what OpenVINO spreads over devices (AUTO,
- * HETERO, MULTI, BATCH) mean GPU, with a list (":GPU.1,CPU") the first of it that is there; CPU
- * means GPU where no device is a processor. XM_NOT_FOUND lists what there is. */
+/* Finds a device: "GPU", "GPU.1", "CPU", "CPU.0", "REFERENCE", or a plugin's. NULL and OpenVINO's
+ * names for several devices (AUTO, HETERO, MULTI, BATCH) mean GPU, or with a list (":GPU.1,CPU")
+ * one device of the list. CPU means GPU if no device is a processor. XM_NOT_FOUND: there is no such
+ * device; the sentence lists all devices. */
 enum xm_status xm_core_find(const struct xm_core *c, const char *device,
                             struct xm_plugin **plugin, uint32_t *index,
                             struct xm_error *err);
-/* Names of all devices ("GPU" alone, "GPU.0", "GPU.1" when several), one by one. */
+/* Calls `each` with the name of every device: "GPU", or "GPU.0", "GPU.1" if there are several. */
 void xm_core_devices(const struct xm_core *c, void (*each)(const char *name, void *ctx),
                      void *ctx);
 
-/* Takes `g` over, also on failure. */
+/* Compiles the model for a device. Owns `g` from the call on, also on failure. */
 enum xm_status xm_core_compile(const struct xm_core *c, struct xm_graph *g,
                                const char *device, const struct xm_property *properties,
                                uint32_t n_properties,
                                const struct xm_compile_options *options,
                                struct xm_compiled **out, struct xm_error *err);
-/* The same for a mesh of the devices in `list` (plugin/mesh/mesh_names.h). */
+/* As xm_core_compile, for a mesh of the devices in `list` (plugin/mesh/mesh_names.h). */
 enum xm_status xm_mesh_compile(const struct xm_core *c, struct xm_graph *g,
                                const char *list, const struct xm_property *properties,
                                uint32_t n_properties,
                                const struct xm_compile_options *options,
                                struct xm_compiled **out, struct xm_error *err);
-/* From an exported model. XM_UNSUPPORTED: the device does not import, or it is another's. */
+/* Imports an exported model. XM_UNSUPPORTED: the device cannot import, or the model was exported
+ * for another device. */
 enum xm_status xm_core_import(const struct xm_core *c, const struct xm_import *from,
                               const char *device, const struct xm_property *properties,
                               uint32_t n_properties, struct xm_compiled **out,
                               struct xm_error *err);
-/* The same of a file, and to one, which appears as a whole or not at all. */
+/* Import from a file, and export to a file: the file appears complete or not at all. */
 enum xm_status xm_core_import_file(const struct xm_core *c, const char *path,
                                    const char *device,
                                    const struct xm_property *properties,
@@ -272,7 +278,7 @@ enum xm_status xm_compiled_export_file(struct xm_compiled *c, const char *path,
 enum xm_status xm_compiled_create_request(struct xm_compiled *c, struct xm_infer **out,
                                           struct xm_error *err);
 void xm_infer_destroy(struct xm_infer *r); /* NULL is allowed */
-/* XM_UNSUPPORTED: the device, or this model, has none. */
+/* XM_UNSUPPORTED: the device or this model does not support sequences. */
 enum xm_status xm_compiled_create_sequence(struct xm_compiled *c,
                                            struct xm_sequence **out,
                                            struct xm_error *err);
@@ -283,7 +289,7 @@ enum xm_status xm_compiled_create_batch(struct xm_compiled *c, struct xm_batch *
                                         struct xm_error *err);
 void xm_compiled_destroy_batch(struct xm_batch *b); /* NULL is allowed */
 
-/* Whether what XM_FORCE names is there. */
+/* XM_INVALID: a kernel variant that XM_FORCE names does not exist. */
 enum xm_status xm_core_check_force(struct xm_error *err);
 
 /* The built-in plugins. */

@@ -13,8 +13,8 @@ xm_port_name(const struct xm_node *n, const struct xm_value *v)
     return v->n_names ? v->names[0] : name && name[0] ? name : n->name;
 }
 
-/* A result has its names itself: what it reads may be another tensor by now, with names of its own,
- * where a pass has removed what changed nothing. */
+/* Returns the value whose names a result has: its own output if that has names, because a pass that
+ * removed a no-op may have connected the result to a tensor with other names; else the operand. */
 static const struct xm_value *
 named_value(const struct xm_node *result)
 {
@@ -22,7 +22,7 @@ named_value(const struct xm_node *result)
     return own->n_names ? own : xm_in(result, 0);
 }
 
-/* The bounds of an input's dimension that is the same. */
+/* Returns the bounds of the input dimension that is equal to `d`. */
 static struct xm_bound
 bound_of(const struct xm_port *inputs, uint32_t n, struct xm_dim d)
 {
@@ -35,7 +35,7 @@ bound_of(const struct xm_port *inputs, uint32_t n, struct xm_dim d)
     return (struct xm_bound){0, -1};
 }
 
-/* What the inputs' bounds say of a result's dimensions. */
+/* Derives the bounds of a result's dimensions from those of the inputs. */
 static void
 result_bounds(struct xm_port *port, const struct xm_ports *ports,
               const struct xm_binding *fixed, uint32_t n_fixed)
@@ -91,7 +91,8 @@ xm_port_is_static(const struct xm_port *port)
     return true;
 }
 
-/* A result's own name says nothing, and is often made up. */
+/* Returns the name of the port's node. For a result that is the node that computes it, because the
+ * name of a result node is often generated and tells nothing. */
 static const char *
 node_of(const struct xm_node *n)
 {

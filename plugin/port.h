@@ -17,7 +17,8 @@ struct xm_graph;
 struct xm_node;
 struct xm_value;
 
-/* Host bytes with type and concrete shape. Borrowed unless said otherwise. */
+/* A tensor in host memory: its type, shape and bytes. It does not own the bytes unless a comment
+ * says so. */
 struct xm_host_tensor {
     enum xm_element element;
     uint32_t rank;
@@ -27,33 +28,35 @@ struct xm_host_tensor {
 };
 
 struct xm_port {
-    const char *name; /* first tensor name, or the friendly name              */
+    const char *name; /* the first name of the tensor, or the node's friendly name */
     const char *const *names;
     uint32_t n_names;
-    struct xm_type type;                /* as in the file, symbolic */
-    struct xm_bound bound[XM_MAX_RANK]; /* of its dimensions */
-    uint64_t rows;    /* of the table whose rows an input's integers choose; 0: none */
-    const char *node; /* of the parameter, or of what makes the result; NULL: as `name` */
+    struct xm_type type; /* the type in the file, with symbolic dimensions */
+    struct xm_bound bound[XM_MAX_RANK]; /* bounds of each dimension */
+    uint64_t rows; /* rows of the table that an input's integers index; 0: none */
+    /* name of the parameter, or of the node that computes the result; NULL: as `name` */
+    const char *node;
 };
 
 struct xm_ports {
-    struct xm_port *inputs, *outputs; /* in the order of the graph */
+    struct xm_port *inputs, *outputs; /* in the graph's order */
     uint32_t n_inputs, n_outputs;
 };
 
-/* How the port of a parameter or result is called: v's first tensor name, or its own. */
+/* Returns the name of a parameter's or result's port: v's first tensor name, or n's friendly
+ * name. */
 const char *xm_port_name(const struct xm_node *n, const struct xm_value *v);
-/* Of a graph's parameters and results. Nothing refers to the graph: names are copied into `arena`,
- * where the lists are, and dimensions into `dims`; the graph's own will do. */
+/* Makes the ports of a graph's parameters and results. They do not refer to the graph: names and
+ * lists are copied into `arena`, dimensions into `dims`, which may be the graph's own. */
 enum xm_status xm_ports_from_graph(const struct xm_graph *g, struct xm_arena *arena,
                                    struct xm_dim_pool *dims, struct xm_ports *out,
                                    struct xm_error *err);
-/* After xm_graph_reshape: types and bounds anew, names and order stay. */
+/* Updates types and bounds after xm_graph_reshape; names and order do not change. */
 enum xm_status xm_ports_retype(const struct xm_graph *g, struct xm_dim_pool *dims,
                                struct xm_ports *ports, struct xm_error *err);
-/* Whether each dimension has one number. */
+/* Whether every dimension is constant. */
 bool xm_port_is_static(const struct xm_port *port);
-/* Index of a port by any of its names; UINT32_MAX: none. */
+/* Returns the index of the port with this name; UINT32_MAX: no port has it. */
 uint32_t xm_port_find(const struct xm_port *ports, uint32_t n, const char *name);
 
 #ifdef __cplusplus

@@ -24,17 +24,17 @@ struct xm_profile_row {
     uint32_t step; /* number of the step; rows come in this order, NO_STEP last        */
     /* "primitive", "attention", "copy", "host", "none" */
     const char *kind;
-    const char *op,
-        *name;        /* "linear", the node's friendly name                          */
-    const char *type; /* of the layer: xm_layer_type; "" between steps               */
+    /* the node's operation, "linear", and its friendly name */
+    const char *op, *name;
+    const char *type;      /* the layer's type (xm_layer_type); "" if there is no step */
     const char *precision; /* that the step computes in: "f16"                          */
-    const char *kernel;  /* its name; "": the step has launched nothing                 */
-    bool on_host;        /* ns is host time                                             */
+    const char *kernel;    /* the kernel's name; "": the step launches no kernel */
+    bool on_host;          /* ns is time on the host */
     uint64_t step_runs;  /* number of runs of the step                                  */
     uint64_t runs, ns;   /* number of launches of the kernel, and their time            */
     uint64_t unmeasured; /* launches whose time is not in ns                            */
-    /* Of the step, in all runs. Only on its first row and 0 on the others, so that sums over rows
-     * are right. */
+    /* The work of the step in all its runs. Only the first row of a step has it; other rows have 0,
+     * so that sums over rows are right. */
     uint64_t bytes, multiply_adds;
 };
 typedef void (*xm_profile_row_fn)(void *ctx, const struct xm_profile_row *row);

@@ -16,7 +16,7 @@ struct xm_property_row {
     const char *key, *help;
     bool of_device, of_compiled;
 };
-/* The i-th; false: there are not so many. */
+/* Returns property number i; false: there are at most i properties. */
 bool xm_gpu_property_row(size_t i, struct xm_property_row *out);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  *
  * The plugin REFERENCE: the host reference of every operation, as a device.
  *
- * Slow and exact (f32): what everything else is compared with. Runs the passes like any
- * device, so XM_SKIP and XM_STOP apply; keeps the graph and evaluates it.
+ * It is slow and exact (f32): other devices are compared with it. It runs the passes like any
+ * device, so that XM_SKIP and XM_STOP apply, and evaluates the resulting graph.
  */
 #include <pthread.h>
 #include <string.h>
@@ -17,23 +17,23 @@
 
 struct reference_plugin {
     struct xm_plugin base;
-    pthread_mutex_t lock;    /* config */
-    struct xm_config config; /* what set_property stored */
+    pthread_mutex_t lock;    /* protects config */
+    struct xm_config config; /* the options that set_property stored */
 };
 
 struct reference_compiled {
     struct xm_compiled base;
     struct xm_graph *graph;
     struct xm_pass_report *reports;
-    struct xm_config *config; /* owned; what was asked for, to be given back */
+    struct xm_config *config; /* owned; the requested options, for get_property */
     bool has_states;
 };
 
 struct reference_infer {
     struct xm_infer base;
-    struct reference_compiled *owner; /* borrowed: base.compiled holds it */
+    struct reference_compiled *owner; /* borrowed; base.compiled holds a reference */
     struct xm_tensor **inputs;
-    struct xm_host_tensor *outputs; /* bytes owned */
+    struct xm_host_tensor *outputs; /* owns their bytes */
     struct xm_state_store *states;
     uint64_t past;
     bool cancelled;
@@ -84,7 +84,8 @@ keep_output(struct xm_host_tensor *out, const struct xm_tensor *t, struct xm_err
     return XM_OK;
 }
 
-/* The positions that this run adds: the value of `tokens` in the inputs' shapes. */
+/* Returns the number of positions that this run adds: the value of the symbol `tokens` in the
+ * shapes of the inputs. */
 static int64_t
 tokens_of(const struct reference_infer *r)
 {
@@ -239,7 +240,8 @@ unsupported(const char *key, struct xm_error *err)
     return xm_fail(err, XM_NOT_FOUND, "Unsupported property %s by REFERENCE plugin", key);
 }
 
-/* Properties are those of the config, whose other errors are told as they are. */
+/* Sets an option of the config. A property that the config lacks gets an error of this plugin;
+ * other errors of the config are returned as they are. */
 static enum xm_status
 set_option(struct xm_config *c, const char *key, const char *value, struct xm_error *err)
 {
@@ -250,7 +252,8 @@ set_option(struct xm_config *c, const char *key, const char *value, struct xm_er
     return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 
-/* The value of `key` in rows of keys and values, or of an option, which has no effect here. */
+/* Appends the value of `key`: from the rows of keys and values, or else of a config option,
+ * although options have no effect on this device. */
 static enum xm_status
 find_property(const char *const (*rows)[2], size_t n, const struct xm_config *c,
               const char *key, struct xm_strbuf *out, struct xm_error *err)
@@ -353,7 +356,8 @@ plugin_get_property(struct xm_plugin *base, uint32_t index, const char *key,
     return s;
 }
 
-/* Everything is f32 and whole: of all properties only the passes' changes anything. */
+/* Stores a property. Only those of the passes change anything, because everything is computed in
+ * f32 without tiling. */
 static enum xm_status
 plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
                     struct xm_error *err)
@@ -365,7 +369,7 @@ plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
     return s;
 }
 
-/* The plugin's config with `properties` put over it. */
+/* Makes a copy of the plugin's config with `properties` set. */
 static enum xm_status
 find_config(struct reference_plugin *p, const struct xm_property *properties,
             uint32_t n_properties, struct xm_config **out, struct xm_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One step of a compiled model that has just run, compared with the host reference on the operands
- * that the device had: the worst of its rows.
+ * Compares one step of a compiled model, after it has run, with the host reference on the same
+ * operands. A comparison reports the row with the largest error.
  */
 #ifndef XM_PLUGIN_STEP_CHECK_H
 #define XM_PLUGIN_STEP_CHECK_H
@@ -17,21 +17,24 @@ enum { XM_STEP_CHECK_KERNELS = 512 };
 struct xm_step_check {
     uint32_t step, n_steps;
     const char *op, *name; /* live as long as the compiled model */
-    bool compared;         /* false: the reference has nothing to compare with          */
-    double error;          /* |device - reference| / |reference| of that row, 2-norms   */
-    double tolerance;      /* 0: integers, which must agree                             */
+    bool compared;         /* false: the reference cannot check this step */
+    /* ||device - reference|| / ||reference|| of that row, Euclidean norms */
+    double error;
+    double tolerance; /* 0: the values are integers, which must be equal */
     uint64_t row;
     bool
-        accumulates; /* errors of earlier steps are in it: the first over tolerance counts */
-    const char *part; /* what it is a row of: NULL, a result; or a static text */
-    char kernels[XM_STEP_CHECK_KERNELS]; /* that ran, separated by spaces */
+        /* includes errors of earlier steps; then only the first step over the tolerance is at
+         * fault */
+        accumulates;
+    const char *part; /* what the row belongs to: NULL, a result; or a static text */
+    char kernels[XM_STEP_CHECK_KERNELS]; /* the kernels that ran, separated by spaces */
 };
 
-/* The error of a step divided by its tolerance; above 1 the step fails. Infinity: NaN or infinite
- * values, or integers that differ. */
+/* Returns the error divided by the tolerance; above 1 the step fails. Infinity: the device's values
+ * have NaN or infinity, or integers differ. */
 double xm_step_check_severity(const struct xm_step_check *c);
 
-/* After each step of a run. */
+/* Is called after each step of a run. */
 typedef void (*xm_step_check_fn)(const struct xm_step_check *check, void *ctx);
 
 #ifdef __cplusplus

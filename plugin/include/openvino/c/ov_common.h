@@ -92,7 +92,7 @@ typedef enum {
     F8E8M0
 } ov_element_type_e;
 
-/* programs that cannot use this name, because a system header defined it, use OV_BOOLEAN */
+/* another name of OV_BOOLEAN; a system header may use the name already */
 #ifndef BOOLEAN
 #define BOOLEAN OV_BOOLEAN
 #endif
