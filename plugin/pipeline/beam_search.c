@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each beam is a text (text.h) and a branch (branches.h), which runs the model for it. A beam that
- * goes on in several ways is forked.
+ * Implements beam search. Each beam is a text (text.h), and a branch (branches.h) that runs the
+ * model for it. A beam with several continuations is forked.
  */
 #include "plugin/pipeline/beam_search.h"
 
@@ -14,19 +14,19 @@
 #include "plugin/pipeline/text.h"
 #include "runtime/dry_run.h"
 
-enum { TRIED = 2 }; /* ways to go on that a group looks at, for each of its beams */
+enum { TRIED = 2 }; /* continuations that a group considers, for each of its beams */
 
-/* A text that is being written, with the result that it fills: the text points to it, so both stay
- * at one address while beams move. */
+/* A text being generated, with its result. The text points to the result; therefore both keep their
+ * address while beams move. */
 struct written {
     struct xm_text text;
     struct xm_generation_result result;
 };
 
 struct beam {
-    struct written *written; /* owned; NULL: it has moved on */
+    struct written *written; /* owned; NULL: it was moved */
     size_t branch;
-    double score; /* a sum */
+    double score; /* sum of log-probabilities */
 };
 
 struct candidate {
@@ -37,7 +37,7 @@ struct candidate {
 
 struct finished {
     struct written *written; /* owned */
-    double score;            /* with the length penalty */
+    double score;            /* with length penalty */
 };
 
 struct group {
@@ -55,14 +55,14 @@ struct search {
     struct xm_branches *branches;
     size_t width;                /* beams of a group  */
     size_t length;               /* new tokens so far */
-    struct group *groups;        /* [wish->groups]                                */
-    struct beam *memory;         /* of the groups' beams                          */
-    struct finished *texts;      /* of the groups' texts                          */
-    struct candidate *tried;     /* [TRIED * width] of the group that chooses     */
-    struct xm_branch_step *next; /* [wish->beams] how branches go on              */
+    struct group *groups;        /* [wish->groups] */
+    struct beam *memory;         /* memory of all groups' beams */
+    struct finished *texts;      /* memory of all groups' texts */
+    struct candidate *tried;     /* [TRIED * width] candidates of the current group */
+    struct xm_branch_step *next; /* [wish->beams] the next branches */
     size_t n_next;
-    float *row;                 /* [vocabulary] log-probabilities of a beam       */
-    struct xm_token_list taken; /* by the groups before, in this step             */
+    float *row;                 /* [vocabulary] log-probabilities after a beam */
+    struct xm_token_list taken; /* tokens that earlier groups have chosen in this step */
 };
 
 /* ---- texts of beams ---------------------------------------------------------------------- */
@@ -105,7 +105,8 @@ free_beams(struct group *g)
 
 /* ---- candidates -------------------------------------------------------------------------- */
 
-/* The row of a beam, with what is barred and what the groups before have taken. */
+/* Sets s->row to the log-probabilities after a beam, without barred tokens and with the diversity
+ * penalty for tokens of earlier groups. */
 static enum xm_status
 weigh(const struct search *s, const struct beam *b, const float *logits,
       uint64_t vocabulary, struct xm_error *err)
@@ -118,7 +119,7 @@ weigh(const struct search *s, const struct beam *b, const float *logits,
     return XM_OK;
 }
 
-/* Into the list, which is in order, best first; of equal ones the first stays in front. */
+/* Inserts a candidate into the list, best first; at equal scores the earlier one stays first. */
 static void
 try_candidate(struct search *s, size_t *n, const struct candidate *c)
 {
@@ -133,7 +134,8 @@ try_candidate(struct search *s, size_t *n, const struct candidate *c)
     s->tried[at] = *c;
 }
 
-/* Of a dry run, which computes no logits: all beams go on, with the first ids. */
+/* Returns the candidates of a dry run, which has no logits: all beams continue, with the first
+ * ids. */
 static size_t
 make_candidates(const struct search *s, const struct group *g)
 {
@@ -182,7 +184,7 @@ worst_of(const struct group *g)
     return worst;
 }
 
-/* Takes over the text, which ends in this step. */
+/* Adds a text that ends in this step to the group's finished texts; owns it from now on. */
 static void
 finish(const struct search *s, struct group *g, struct written *w, double sum)
 {
@@ -201,7 +203,7 @@ finish(const struct search *s, struct group *g, struct written *w, double sum)
     *at = (struct finished){w, score};
 }
 
-/* Beams that are as long as they may be. */
+/* Finishes the beams that have the maximum length. */
 static void
 finish_beams(const struct search *s, struct group *g)
 {
@@ -212,8 +214,9 @@ finish_beams(const struct search *s, struct group *g)
     g->is_over = true;
 }
 
-/* `best`: the sum of the best beam that the step began with. GenAI asks whether that one, as it
- * was, would be among the finished texts; so a group goes on for a step behind its last text. */
+/* Whether a group has finished. `best`: the sum of the best beam at the start of the step. As in
+ * OpenVINO GenAI, the comparison uses that beam's length before the step, so that a group continues
+ * for one step after its last finished text. */
 static bool
 is_over(const struct search *s, const struct group *g, double best)
 {
@@ -228,7 +231,8 @@ is_over(const struct search *s, const struct group *g, double best)
 
 /* ---- a step -------------------------------------------------------------------------------- */
 
-/* The text of a candidate's beam, for its next token: a copy where later candidates want it. */
+/* Returns the text of a candidate's beam: the text itself, or a fork if later candidates need it
+ * too. */
 static enum xm_status
 branch_text(const struct search *s, struct group *g, size_t rank, size_t n_tried,
             struct written **out, struct xm_error *err)
@@ -242,7 +246,7 @@ branch_text(const struct search *s, struct group *g, size_t rank, size_t n_tried
     return XM_OK;
 }
 
-/* The candidate of this rank: a finished text, or a beam at the end of `beams`. */
+/* Makes a finished text of the candidate, or a beam at the end of `beams`. */
 static enum xm_status
 take_candidate(struct search *s, struct group *g, size_t rank, size_t n_tried,
                struct beam *beams, size_t *n, struct xm_error *err)
@@ -281,7 +285,7 @@ static enum xm_status
 step_group(struct search *s, struct group *g, struct beam *beams, struct xm_error *err)
 {
     const size_t first = s->n_next;
-    const double best = g->beams[0].score; /* candidates are in order */
+    const double best = g->beams[0].score; /* beams are in the order of their scores */
     size_t n_tried, n = 0;
     XM_TRY(find_candidates(s, g, &n_tried, err));
     s->length++;
@@ -298,7 +302,7 @@ step_group(struct search *s, struct group *g, struct beam *beams, struct xm_erro
     return status == XM_OK ? take_taken(s, first, err) : status;
 }
 
-/* Branches of groups that are over end; those of the others move up. */
+/* Removes branches of finished groups; the others move up. */
 static void
 compact(struct search *s)
 {
@@ -335,7 +339,8 @@ step(struct search *s, struct beam *beams, struct xm_error *err)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-/* Of equal ones the order of groups decides. */
+/* Returns the best finished text that ranks below `above`; at equal scores the order of groups
+ * decides. */
 static struct finished *
 best_below(const struct search *s, const struct finished *above)
 {
@@ -368,7 +373,7 @@ begin(struct search *s, uint64_t *reused, struct xm_error *err)
     return s->row ? XM_OK : xm_no_memory(err, "a beam search");
 }
 
-/* Each group begins with one beam, the prompt. */
+/* Each group begins with one beam, which is the prompt. */
 static enum xm_status
 make_groups(struct search *s, struct xm_error *err)
 {
@@ -391,7 +396,8 @@ make_groups(struct search *s, struct xm_error *err)
     return XM_OK;
 }
 
-/* The caller's *out stays empty after a failure: the text is freed with the search. */
+/* Moves the text to the caller's *out. After a failure *out stays empty, and the text is freed with
+ * the search. */
 static enum xm_status
 give(struct finished *t, uint64_t reused, struct xm_generation_result *out,
      struct xm_error *err)

@@ -33,17 +33,17 @@ enum xm_beam_stop {
 };
 
 struct xm_beam_wish {
-    size_t beams, groups;     /* > 0; of each group beams / groups           */
-    size_t returned;          /* texts, at most; <= beams                    */
+    size_t beams, groups;     /* > 0; a group has beams / groups beams */
+    size_t returned;          /* maximum number of texts; <= beams */
     uint32_t no_repeat_ngram; /* as in xm_sampling                           */
     float diversity, length_penalty;
     enum xm_beam_stop stop;
 };
 
-/* The caller has read the package's tokenizer and generation, where it has them.
- * out: [wish->returned] results, zeroed by the caller, who frees each; the first *n hold a text,
- * best first; the others stay as they were, also after a failure. `asked`: its prompt is of ids;
- * its callback is not called. The results have neither the prompt's ids nor times. The clock
+/* Searches for the best texts. out: [wish->returned] results, zeroed by the caller, who frees each.
+ * The first *n hold a text, best first; the others stay zero, also after a failure. `asked` has a
+ * prompt of ids; its callback is not called. The caller has read the package's tokenizer and
+ * generation, if it has them. The results have neither the prompt's ids nor times. The clock
  * records one token for each step. */
 enum xm_status
 xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,

@@ -29,7 +29,7 @@ struct xm_branch_step {
 };
 
 struct xm_branches_ops {
-    /* Makes branch 0 of the prompt. *reused: its tokens that the cache held already. */
+    /* Computes the prompt as branch 0. *reused: how many of its tokens the cache already held. */
     enum xm_status (*begin)(struct xm_branches *b, const int32_t *prompt, size_t n,
                             uint64_t *reused, struct xm_error *err);
     /* Replaces all branches by n new ones: branch i is steps[i]. A branch that is no parent ends.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Branches of models without sequences: the states hold one of them at a time, and go back to
- * where the next one leaves it.
+ * Branches of models without sequences. The states hold one branch at a time; for the next one they
+ * are truncated to the tokens that both share.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 struct in_turn {
     struct xm_branches base; /* first */
     struct xm_token_runner *runner;
-    struct xm_token_list held;   /* what the states hold */
+    struct xm_token_list held;   /* tokens that the states hold */
     struct xm_token_list *texts; /* owned, [n] */
     float *logits;               /* owned, [n][vocabulary] */
     uint64_t vocabulary;
@@ -35,7 +35,8 @@ replace(struct in_turn *t, struct xm_token_list *texts, size_t n)
     t->n = n;
 }
 
-/* A device that cannot go back so far forgets all. */
+/* Truncates the states to what they share with `text`. A device that cannot truncate so far empties
+ * them. */
 static void
 go_back(struct in_turn *t, const struct xm_token_list *text)
 {
@@ -165,7 +166,7 @@ xm_branches_create_in_turn(struct xm_compiled *compiled, struct xm_branches **ou
     return s;
 }
 
-/* ---- either ---- */
+/* ---- choosing the implementation ---- */
 
 enum xm_status
 xm_branches_create(struct xm_compiled *compiled, struct xm_branches **out,

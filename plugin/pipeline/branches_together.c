@@ -10,7 +10,7 @@ struct together {
     struct xm_branches base; /* first */
     struct xm_compiled *compiled;
     struct xm_batch *batch;
-    struct xm_sequence **sequences; /* owned, [n]; NULL: it has moved on */
+    struct xm_sequence **sequences; /* owned, [n]; NULL: it was moved to a new branch */
     size_t n;
 };
 
@@ -74,7 +74,8 @@ begin(struct xm_branches *b, const int32_t *prompt, size_t n, uint64_t *reused,
     return run(t, &row, err);
 }
 
-/* The first child of a sequence has it, further ones fork the first. `heirs`: which that is. */
+/* The first child of a branch takes over its sequence; further children fork the first one's.
+ * heirs[parent]: the first child. */
 static enum xm_status
 inherit(struct together *t, const struct xm_branch_step *steps, size_t n, size_t *heirs,
         struct xm_sequence **list, struct xm_error *err)

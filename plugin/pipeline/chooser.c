@@ -8,15 +8,15 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/workers.h"
 
-/* Below this number of logits in all a thread would take longer to wake than to choose. */
+/* With fewer logits in total, waking a thread takes longer than choosing. */
 enum { WORTH_THREADS = 1 << 16 };
 
 struct xm_chooser {
-    struct xm_workers *workers; /* NULL: one thread has been enough so far */
+    struct xm_workers *workers; /* NULL: one thread was enough so far */
     size_t n_workers;
-    struct xm_sampler_scratch *scratch[XM_MOST_WORKERS]; /* owned; one for a worker  */
+    struct xm_sampler_scratch *scratch[XM_MOST_WORKERS]; /* owned; one for each worker */
     size_t n_scratch;
-    uint64_t vocabulary; /* that the scratch memory is for */
+    uint64_t vocabulary; /* the size that the scratch memory was made for */
 };
 
 /* A call of xm_chooser_run. */
@@ -60,14 +60,14 @@ make_workers(struct xm_chooser *c, size_t n)
     return c->workers != NULL;
 }
 
-/* Threads and scratch memory for n workers. */
+/* Creates threads and scratch memory for n workers. */
 static bool
 make_ready(struct xm_chooser *c, size_t n, uint64_t vocabulary)
 {
     if (n > 1 && !make_workers(c, n))
         return false;
     if (n > 1)
-        n = c->n_workers; /* any of them may take an item */
+        n = c->n_workers; /* each worker may take any item */
     if (c->vocabulary != vocabulary)
         drop_scratch(c);
     c->vocabulary = vocabulary;
@@ -79,7 +79,7 @@ make_ready(struct xm_chooser *c, size_t n, uint64_t vocabulary)
     return true;
 }
 
-/* Threads for a step of n texts, the caller's among them. */
+/* Returns the number of threads for n texts, including the caller's. */
 static size_t
 count_workers(size_t n, uint64_t vocabulary)
 {

@@ -8,7 +8,7 @@
 #include "plugin/pipeline/token_runner.h"
 #include "transformations/passes/gather_hidden_states.h"
 
-/* Of texts that run together; a longer text runs alone. */
+/* Bounds of texts that run together; a longer text runs alone. */
 enum { MOST_TEXTS = 32, MOST_TOKENS = 512 };
 
 struct xm_embedder {
@@ -16,9 +16,9 @@ struct xm_embedder {
     enum xm_pooling pooling;
     uint64_t width;
     double *sums;                    /* [width] */
-    struct xm_batch *batch;          /* NULL: a request runs the texts */
-    struct xm_feed_request *request; /* NULL: a batch does             */
-    struct xm_infer *infer;          /* of either; not owned           */
+    struct xm_batch *batch;          /* NULL: `request` runs the texts */
+    struct xm_feed_request *request; /* NULL: `batch` runs the texts */
+    struct xm_infer *infer;          /* of either; not owned */
 };
 
 /* ---- the model ----------------------------------------------------------------------- */
@@ -37,7 +37,8 @@ xm_embedder_read_graph(const struct xm_package *p, struct xm_graph **out,
     return s;
 }
 
-/* A model without sequences, such as one without a KV cache, has requests. */
+/* Creates the batch, or a request for a model that does not support sequences, such as one without
+ * a KV cache. */
 static enum xm_status
 begin(struct xm_embedder *e, struct xm_error *err)
 {
@@ -58,7 +59,8 @@ begin(struct xm_embedder *e, struct xm_error *err)
 static enum xm_status
 make(struct xm_embedder *e, struct xm_error *err)
 {
-    e->width = xm_compiled_vocabulary(e->compiled); /* the last dimension */
+    /* the last dimension of the hidden states */
+    e->width = xm_compiled_vocabulary(e->compiled);
     if (e->width == UINT64_MAX)
         return xm_fail(err, XM_UNSUPPORTED, "the hidden states have no fixed width");
     e->sums = xm_calloc((size_t)e->width, sizeof(*e->sums));
@@ -104,7 +106,7 @@ xm_embedder_width(const struct xm_embedder *e)
 
 /* ---- from hidden states to an embedding ---------------------------------------------------- */
 
-/* Of rows[n][width], which are all of the text where the mean is wanted. */
+/* Pools rows[n][width]; for the mean these must be all rows of the text. */
 static enum xm_status
 pool(struct xm_embedder *e, const struct xm_token_rows *t, uint64_t dimensions,
      float *out, struct xm_error *err)
@@ -173,7 +175,7 @@ run_rows(struct xm_embedder *e, const struct xm_batch_row *rows, uint32_t n,
     return XM_OK;
 }
 
-/* Each text is a sequence, which ends with the run. */
+/* Runs each text as a sequence, which is destroyed after the run. */
 static enum xm_status
 run_together(struct xm_embedder *e, const struct xm_token_list *texts, uint32_t n,
              uint64_t dimensions, float *out, struct xm_error *err)
@@ -194,7 +196,7 @@ run_together(struct xm_embedder *e, const struct xm_token_list *texts, uint32_t 
     return s;
 }
 
-/* How many of the first texts run together, at most `most`. */
+/* Returns how many of the first texts run together, at most `most`. */
 static uint32_t
 count_together(const struct xm_embedder *e, const struct xm_token_list *texts, size_t n,
                uint32_t most)
@@ -221,7 +223,8 @@ xm_embedder_run(struct xm_embedder *e, const struct xm_token_list *texts, size_t
         if (s != XM_OK && (s != XM_NO_MEMORY || k == 1))
             return xm_fail(err, s, "%s", why.text);
         i += s == XM_OK ? k : 0;
-        most = s == XM_OK ? most : k / 2; /* the cache has room for fewer */
+        /* after a failure, tries half as many, because the cache had no room */
+        most = s == XM_OK ? most : k / 2;
     }
     return XM_OK;
 }

@@ -5,12 +5,13 @@
 
 struct xm_feed_request {
     struct xm_infer *infer;
-    uint32_t input[XM_N_FEEDS]; /* UINT32_MAX: the model has no such input            */
+    /* index of each feed's input; UINT32_MAX: the model has no such input */
+    uint32_t input[XM_N_FEEDS];
     struct xm_host_tensor feed[XM_N_FEEDS]; /* bytes owned */
-    uint64_t room[XM_N_FEEDS];              /* bytes allocated                        */
+    uint64_t room[XM_N_FEEDS];              /* bytes allocated for each feed */
 };
 
-/* What is fed. */
+/* The tokens of one run, with the number of wanted logits and of positions before them. */
 struct stretch {
     const int32_t *ids;
     uint64_t n, wanted, past;
@@ -59,7 +60,8 @@ count_of(int i, const struct stretch *s)
     }
 }
 
-/* Element k of feed i: the id, a one, the position, sequence 0, a row that is wanted. */
+/* Returns element k of feed i: the id, 1 in the mask, the position, sequence 0, or the index of a
+ * wanted row. */
 static int64_t
 value_of(int i, const struct stretch *s, uint64_t k)
 {

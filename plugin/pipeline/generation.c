@@ -19,7 +19,7 @@ xm_generation_result_free(struct xm_generation_result *r)
     *r = (struct xm_generation_result){0};
 }
 
-/* The reference counts none. */
+/* Devices without statistics, such as the reference, report no work. */
 struct xm_work
 xm_work_done(struct xm_compiled *c, const struct xm_infer *r)
 {

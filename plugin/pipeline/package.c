@@ -7,8 +7,8 @@
 #include "plugin/text/end_tokens.h"
 #include "transformations/passes/keep_past.h"
 
-/* The first that recognises a path reads it: those that look into files stand before those that
- * take any. */
+/* The first reader that recognises a path reads it. Readers that look into files come before the
+ * reader that accepts any file. */
 static const struct xm_package_reader *const readers[] = {
     &xm_package_gguf,
     &xm_package_openvino,

@@ -38,7 +38,7 @@ enum xm_package_part {
      * only the tokenizer knows (end_tokens.h) */
     XM_PACKAGE_GENERATION,
     XM_PACKAGE_FACTS,
-    /* never missing: without its file it is that of the last token */
+    /* never missing: without its file the pooling takes the last token */
     XM_PACKAGE_POOLING,
     XM_PACKAGE_N_PARTS
 };
@@ -62,8 +62,10 @@ struct xm_package {
 /* A file format. Its error sentences name the file. */
 struct xm_package_reader {
     const char *name;
-    const char *tokenizer; /* for "no …": "tokenizer.json beside the model" */
-    const char *sampling;  /* source of recommended sampling: "generation_config.json" */
+    /* names the missing file in errors: "tokenizer.json beside the model" */
+    const char *tokenizer;
+    /* names the source of recommended sampling: "generation_config.json" */
+    const char *sampling;
     /* Whether the path has this format; reads names and first bytes only. */
     bool (*recognises)(const char *path);
     /* `weights`: the path of the weights, if they are not in their usual place beside the graph;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A GGUF file, which has all of a model in it: any part where it is split, or a folder with one
- * model of this kind. What is opened is closed again behind each part that is read: a file's keys
- * are views of its mapping, and reading them costs milliseconds.
+ * Reads a GGUF file, which has all parts of a model. The path is any file of a split model, or a
+ * folder with one GGUF model. Each read of a part opens and closes the file, because keys are views
+ * of its mapping, and reading them takes only milliseconds.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -13,20 +13,20 @@
 #include "plugin/pipeline/package.h"
 #include "plugin/text/gguf/gguf_text.h"
 
-enum { NAME_BYTES = 256 }; /* of a file in a folder, with its NUL */
+enum { NAME_BYTES = 256 }; /* of a file name in a folder, with its NUL */
 
 static const char ending[] = ".gguf";
 
 /* ---- which file ---------------------------------------------------------------------- */
 
-/* Of the models in a folder the two whose names come first, and of each one file: any part opens
- * all. */
+/* The models of a folder: the first two by name, each with one of its files, because any file of a
+ * split model opens all. */
 struct candidates {
     char names[2][NAME_BYTES];
     size_t n;
 };
 
-/* The end of a part's name, "-00001-of-00003.gguf"; NULL: it is none. */
+/* Returns the end of a split file's name, "-00001-of-00003.gguf"; NULL: it has no such end. */
 static const char *
 part_of(const char *name)
 {
@@ -41,7 +41,7 @@ part_of(const char *name)
     return end;
 }
 
-/* Projectors of pictures lie beside models, and are none. */
+/* Whether the name is that of a model; "mmproj" files, which project images, are not models. */
 static bool
 is_model_name(const char *name)
 {
@@ -88,7 +88,7 @@ find_candidates(const char *folder, struct candidates *out)
         closedir(d);
 }
 
-/* The file that the path means; the caller frees it. */
+/* Appends the path of the file that the path means; the caller frees it. */
 static enum xm_status
 find_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -132,10 +132,11 @@ recognises(const char *path)
         return begins_as_gguf(path);
     find_candidates(path, &c);
     return c.n > 0 &&
-           !xm_package_openvino.recognises(path); /* which says what it means */
+           /* its reader reports what is ambiguous */
+           !xm_package_openvino.recognises(path);
 }
 
-/* ---- what it holds ------------------------------------------------------------------- */
+/* ---- contents ------------------------------------------------------------------------- */
 
 static enum xm_status
 load_tokenizer(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err)
@@ -172,7 +173,7 @@ load_pooling(const struct xm_gguf *g, struct xm_package *p, struct xm_error *err
     return xm_gguf_pooling(g, &p->pooling, err);
 }
 
-/* Opens the file, and says which one it is where its part cannot be read. */
+/* Opens the file and reads a part; an error names the file. */
 static enum xm_status
 read_part(struct xm_package *p, enum xm_package_part part, struct xm_error *err)
 {
@@ -220,7 +221,7 @@ read_graph(const char *path, const char *weights, struct xm_graph **out,
     return s;
 }
 
-/* Of all parts. */
+/* Returns the size of all files of a split model. */
 static uint64_t
 file_bytes(const char *path)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OpenVINO IR as optimum-intel exports it: a folder with openvino_model.xml and .bin, and beside
- * them the files that Hugging Face's libraries write. The path is the folder, or the .xml by
- * whatever name. Of a model that sees pictures too the folder has openvino_language_model.xml and
- * its embeddings in files of their own: texts run, pictures do not.
+ * OpenVINO IR as optimum-intel exports it: a folder with openvino_model.xml and .bin, and the files
+ * that Hugging Face's libraries write. The path is the folder, or an .xml file of any name. The
+ * folder of a model that also takes images has openvino_language_model.xml, and its embeddings in
+ * other files: its texts can be run, images cannot.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,8 @@ xm_package_is_folder(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* A file that cannot be looked at counts as there, since reading it says why. */
+/* Whether the folder has the file. A file whose status cannot be read counts as present, so that
+ * reading it reports why. */
 static bool
 has_file(const char *folder, const char *name)
 {
@@ -35,7 +36,7 @@ has_file(const char *folder, const char *name)
 static const char whole_model[] = "openvino_model.xml",
                   language_model[] = "openvino_language_model.xml";
 
-/* A folder with the language model of one that sees pictures. */
+/* Whether the folder has the language model of a model that also takes images. */
 static bool
 is_joined(const char *path)
 {
@@ -43,7 +44,7 @@ is_joined(const char *path)
            has_file(path, language_model);
 }
 
-/* The graph's file; the caller frees it. */
+/* Appends the path of the graph's file; the caller frees it. */
 static enum xm_status
 graph_path(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -72,7 +73,8 @@ xm_package_folder(const char *path, struct xm_strbuf *out, struct xm_error *err)
     return xm_no_memory(err, "a path");
 }
 
-/* Any file: what is none of ours is refused by the reader, which says where it goes wrong. */
+/* Accepts any file, because the reader reports what is wrong with a file that is not OpenVINO
+ * IR. */
 static bool
 recognises(const char *path)
 {
@@ -160,7 +162,7 @@ bytes_of(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
 }
 
-/* A graph's file and, of the same name, the weights'. */
+/* Returns the size of a graph's file and of the weights' file with the same name. */
 static uint64_t
 bytes_of_graph(const char *text)
 {

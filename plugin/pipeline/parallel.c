@@ -3,13 +3,13 @@
 
 #include <stdlib.h>
 
-/* A run that goes on. */
+/* The run in progress. */
 struct run {
     struct xm_scheduler *scheduler;
     const struct xm_parallel_run *asked;
     struct text *texts; /* [asked->n_texts] */
     struct xm_generation_times *times;
-    bool is_broken; /* by the device: texts that end are not complete */
+    bool is_broken; /* the device failed: texts that end now are not complete */
 };
 
 struct text {
@@ -17,7 +17,7 @@ struct text {
     struct xm_generation_result *out;
 };
 
-/* ---- what the texts will hold ------------------------------------------------------------ */
+/* ---- expected lengths --------------------------------------------------------------------- */
 
 static size_t
 prompt_of(const struct xm_parallel_run *asked, size_t text)
@@ -25,15 +25,15 @@ prompt_of(const struct xm_parallel_run *asked, size_t text)
     return asked->n_prompts == 1 ? 0 : text;
 }
 
-/* NULL: nobody refuses it. */
+/* Returns why a text cannot begin; NULL: nothing was refused. */
 static const struct xm_error *
 refusal_of(const struct xm_parallel_run *asked, size_t text)
 {
     return asked->refused ? &asked->refused[prompt_of(asked, text)] : NULL;
 }
 
-/* What a text holds at most; one that cannot begin holds nothing. Forks share the whole pages of
- * their prompt, and the next one until each has its own. */
+/* Returns the maximum number of positions of a text; 0 if it cannot begin. Texts of one prompt are
+ * forks: they share the whole pages of the prompt, and each gets its own copy of the last page. */
 static uint64_t
 positions_of(const struct xm_parallel_run *asked, size_t text, uint64_t page)
 {
@@ -57,7 +57,8 @@ compare_descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-/* Announces what the slots hold at most, the longest texts, where all texts have a near end. */
+/* Announces the positions of the longest texts, one for each slot, unless a text may become too
+ * long to reserve its memory. */
 static enum xm_status
 announce(const struct run *r, struct xm_error *err)
 {

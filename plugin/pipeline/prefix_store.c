@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file:
+ * The format of a file:
  *
  *     struct file_head
- *     tokens            int32 [n_tokens], to a multiple of 8 bytes
+ *     tokens            int32 [n_tokens], padded to a multiple of 8 bytes
  *     state             [state_bytes], as the plugin writes it
- *     uint64            checksum of the state, block by block
+ *     uint64            checksum of the state, chained block by block
  *
- * The head's checksum covers the tokens, too: files can be compared without reading their state.
+ * The head's checksum includes the tokens, so that files can be compared without reading their
+ * state.
  */
 #include "plugin/pipeline/prefix_store.h"
 
@@ -32,10 +33,10 @@
 #include "runtime/util/strbuf.h"
 
 enum {
-    DIGITS = 16,               /* of a checksum in a name        */
+    DIGITS = 16,               /* digits of a checksum in a file name */
     NAME = 2 * DIGITS + 1 + 3, /* <model>-<tokens>.kv            */
-    IDENTITY = 64,             /* bytes of a model's text        */
-    BLOCK = 1 << 20            /* bytes that one checksum covers */
+    IDENTITY = 64,             /* bytes of a model's identity */
+    BLOCK = 1 << 20            /* bytes of the state in one checksum */
 };
 
 static const char magic[8] = "xmkv2\r\n";
@@ -44,25 +45,27 @@ struct file_head {
     char magic[8];
     char identity[IDENTITY];
     uint64_t n_tokens, state_bytes;
-    uint64_t least;    /* positions that can be loaded: fewer lack pages of a window */
-    uint64_t checksum; /* of the members before it, and the tokens */
+    /* the smallest number of positions that can be loaded: fewer lack pages of a sliding window */
+    uint64_t least;
+    uint64_t checksum; /* of the preceding members and the tokens */
 };
 
 struct xm_prefix_store {
     struct xm_compiled *compiled;
     char *folder; /* owned */
     uint64_t most_bytes;
-    char identity[IDENTITY];    /* of the model, zeros behind it */
-    bool has_warned;            /* of a failure to write; until a file is written */
-    bool has_warned_of_damage;  /* in a file that cannot be deleted               */
-    bool is_made, is_read_only; /* the folder */
+    char identity[IDENTITY]; /* of the model, padded with zeros */
+    bool has_warned; /* a failure to write was logged; reset when a file is written */
+    bool has_warned_of_damage; /* about a damaged file that cannot be deleted */
+    /* of the folder: the store created it; it is not writable */
+    bool is_made, is_read_only;
     bool holds;
     struct xm_strbuf held; /* warnings, each with its NUL */
 };
 
 /* ---- warnings ------------------------------------------------------------------------------ */
 
-enum { MOST_HELD = 1 << 14 }; /* bytes; those behind them are dropped */
+enum { MOST_HELD = 1 << 14 }; /* bytes; later warnings are dropped */
 
 static void
 warn(struct xm_prefix_store *p, const char *fmt, ...)
@@ -205,7 +208,7 @@ is_hex(const char *text, size_t n)
     return i == n;
 }
 
-/* <16 digits>-<16 digits>.kv, and what stands behind it. */
+/* Whether the name begins like a file of the store, <16 digits>-<16 digits>.kv. */
 static bool
 begins_as_name(const char *name)
 {
@@ -226,7 +229,7 @@ model_hash(const struct xm_prefix_store *p)
     return xm_checksum(p->identity, sizeof(p->identity));
 }
 
-/* NULL: no memory. */
+/* Returns the path of a file in the folder; NULL: no memory. */
 static char *
 path_of(const struct xm_prefix_store *p, const char *name)
 {
@@ -257,7 +260,7 @@ delete_file(const struct xm_prefix_store *p, const char *name)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-/* A file of the model; its state has not been looked at. */
+/* A file of the model, whose state has not been verified. */
 struct entry {
     struct xm_mapped_file file;
     struct file_head head;
@@ -271,7 +274,7 @@ token_bytes(uint64_t n)
     return (n * sizeof(int32_t) + 7) / 8 * 8;
 }
 
-/* The checksum of what `sum` is of, and of these bytes behind it. */
+/* Returns the checksum of the bytes of `sum` followed by these bytes. */
 static uint64_t
 chain(uint64_t sum, const void *bytes, uint64_t n)
 {
@@ -307,6 +310,7 @@ is_whole(struct entry *e)
 static void
 drop_damaged(struct xm_prefix_store *p, const char *name)
 {
+    /* warn once: every search meets such a file again */
     const bool is_gone = delete_file(p, name);
     if (!is_gone && p->has_warned_of_damage) /* it is met again and again */
         return;
@@ -333,7 +337,7 @@ is_state_whole(const struct entry *e)
     return sum == expected;
 }
 
-/* False: it is gone, another model's, or damaged. */
+/* Opens a file. Returns false if it was deleted, belongs to another model, or is damaged. */
 static bool
 open_entry(struct xm_prefix_store *p, const char *name, struct entry *e)
 {
@@ -343,7 +347,7 @@ open_entry(struct xm_prefix_store *p, const char *name, struct entry *e)
     xm_free(path);
     if (s != XM_OK)
         return false;
-    memcpy(e->name, name, NAME + 1); /* is_name */
+    memcpy(e->name, name, NAME + 1); /* it fits: is_name has checked its length */
     const bool is_ok = is_whole(e);
     if (is_ok && memcmp(e->head.identity, p->identity, IDENTITY) == 0)
         return true;
@@ -359,7 +363,7 @@ same_tokens(const struct entry *e, const int32_t *ids, uint64_t n)
     return xm_same_tokens(e->ids, e->head.n_tokens, ids, n);
 }
 
-/* Calls `visit` with each file of the model; it closes the file or keeps it. */
+/* Called for each file of the model; it closes the file or keeps it. */
 typedef void (*visit_fn)(struct xm_prefix_store *p, struct entry *e, void *ctx);
 
 static void
@@ -378,7 +382,7 @@ for_each_file(struct xm_prefix_store *p, visit_fn visit, void *ctx)
         closedir(d);
 }
 
-/* For which file was used last. */
+/* Sets the file's time, by which the least recently used file is found. */
 static void
 touch(const struct xm_prefix_store *p, const char *name)
 {
@@ -388,13 +392,14 @@ touch(const struct xm_prefix_store *p, const char *name)
     xm_free(path);
 }
 
-/* ---- looking for a beginning -------------------------------------------------------------- */
+/* ---- finding a beginning ------------------------------------------------------------------ */
 
 struct search {
     const int32_t *ids;
     uint64_t n, page;
     struct entry best;
-    uint64_t found; /* positions of `best`, in whole pages; 0: there is no file */
+    /* positions that `best` can serve, in whole pages; 0: no file was found */
+    uint64_t found;
 };
 
 static void
@@ -413,8 +418,8 @@ compare(struct xm_prefix_store *p, struct entry *e, void *ctx)
     s->found = same;
 }
 
-/* The file that shares the most whole pages with ids[n], more than `least`, and that can serve
- * them. The caller closes out->best.file. */
+/* Finds the file that shares the most whole pages with ids[n], more than `least` positions, and can
+ * serve them. The caller closes out->best.file. */
 static void
 find_best(struct xm_prefix_store *p, uint64_t page, const int32_t *ids, uint64_t n,
           uint64_t least, struct search *out)
@@ -434,7 +439,7 @@ load(struct xm_prefix_store *p, struct xm_sequence *s, const struct search *foun
     const enum xm_status status =
         s->ops->file->load(s, found->ids, found->found, state_of(&found->best),
                            found->best.head.state_bytes, &why);
-    if (status != XM_OK && status != XM_NO_MEMORY) /* a full cache is no news */
+    if (status != XM_OK && status != XM_NO_MEMORY) /* a full cache is normal */
         warn(p, "a cached prefix cannot be used: %s", why.text);
     return s->ops->past(s) == found->found;
 }
@@ -458,7 +463,8 @@ xm_prefix_store_load(struct xm_prefix_store *p, struct xm_sequence *s, const int
         touch(p, found.best.name);
     xm_mapped_file_close(&found.best.file);
     if (!is_loaded && s->ops->past(s) < past)
-        s->ops->match(s, ids, n, NULL); /* what it had */
+        /* gets back the pages that it held before the failure */
+        s->ops->match(s, ids, n, NULL);
     return is_loaded ? found.found : 0;
 }
 
@@ -470,7 +476,7 @@ struct listed {
     struct timespec used;
 };
 
-/* A file that a process which was killed has left. */
+/* Deletes a temporary file that a killed process has left. */
 static void
 drop_abandoned(const struct xm_prefix_store *p, const char *name)
 {
@@ -482,7 +488,7 @@ drop_abandoned(const struct xm_prefix_store *p, const char *name)
     xm_free(path);
 }
 
-/* All files of all models. False: no memory. */
+/* Lists all files of all models. Returns false: no memory. */
 static bool
 list_files(const struct xm_prefix_store *p, struct listed **list, size_t *n)
 {
@@ -508,7 +514,7 @@ list_files(const struct xm_prefix_store *p, struct listed **list, size_t *n)
     return ok;
 }
 
-/* Those used longest ago come first. */
+/* Sorts the least recently used files first. */
 static int
 compare_use(const void *a, const void *b)
 {
@@ -518,7 +524,7 @@ compare_use(const void *a, const void *b)
                                 : (x.tv_nsec > y.tv_nsec) - (x.tv_nsec < y.tv_nsec);
 }
 
-/* Deletes the files that were used longest ago, but not `newest`. */
+/* Deletes the least recently used files until the bound is kept, but not `newest`. */
 static void
 evict(const struct xm_prefix_store *p, const char *newest)
 {
@@ -545,7 +551,7 @@ struct writer {
     FILE *file;
     const struct xm_new_file *at;
     uint8_t *block; /* [BLOCK] */
-    uint64_t n;     /* bytes in it   */
+    uint64_t n;     /* bytes in `block` */
     uint64_t sum, bytes;
 };
 
@@ -608,7 +614,7 @@ write_all(struct writer *w, const struct file_head *head, const struct xm_sequen
                          head->state_bytes);
 }
 
-/* Whoever may not read the conversation may not read its tokens. */
+/* Writes the file with the permissions of private data, because its tokens are the conversation. */
 static enum xm_status
 write_file(const char *path, const struct file_head *head, const struct xm_sequence *s,
            const int32_t *ids, struct xm_error *err)
@@ -626,8 +632,8 @@ write_file(const char *path, const struct file_head *head, const struct xm_seque
     return xm_new_file_end(&f, status, err);
 }
 
-/* The new file, by which others are superseded: those whose tokens are a prefix of its tokens, and
- * that serve nothing that it does not. */
+/* A new file, which supersedes files whose tokens are a prefix of its tokens, if it can serve all
+ * positions that they can. */
 struct superseded {
     const int32_t *ids;
     uint64_t n, least;

@@ -19,7 +19,8 @@ encode_text(struct xm_package *p, struct xm_slice text, const char *marks,
     return s;
 }
 
-/* The template writes the special tokens itself; those in contents are text. */
+/* Encodes the rendered messages. The template writes the special tokens; their spelling in contents
+ * is plain text. */
 static enum xm_status
 encode_messages(struct xm_package *p, const struct xm_prompt *prompt,
                 struct xm_token_list *out, struct xm_error *err)

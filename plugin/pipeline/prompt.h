@@ -16,26 +16,25 @@ extern "C" {
 enum xm_prompt_kind {
     XM_PROMPT_IDS,
     XM_PROMPT_TEXT,    /* gets the special tokens that the tokenizer puts around texts */
-    XM_PROMPT_MESSAGES /* of a chat; the template makes a text of them                 */
+    XM_PROMPT_MESSAGES /* messages of a chat, which the template turns into text */
 };
 
-/* The caller owns all that it points to. */
+/* A prompt. The caller owns everything that it points to. */
 struct xm_prompt {
     enum xm_prompt_kind kind;
     const int32_t *ids;
     const char *text; /* MESSAGES: a JSON array */
-    size_t n;         /* ids, or bytes of text  */
-    /* MESSAGES: a JSON object with further variables for the template; NULL: none. */
+    size_t n;         /* number of ids, or bytes of text */
+    /* MESSAGES: a JSON object with more variables for the template; NULL: none. */
     const char *variables;
-    /* MESSAGES: what the answer has begun with, which follows the template's text. */
+    /* MESSAGES: the beginning of the answer, appended to the template's text. */
     const char *begun;
     size_t n_begun;
-    struct xm_generation_clock *clock; /* NULL: nobody asks */
+    struct xm_generation_clock *clock; /* NULL: not measured */
 };
 
-/* Appends the prompt's token ids to *out. Fails with XM_INVALID where an id is not below
- * `vocabulary`. Reads the parts of the package that the kind needs: tokenizer, chat template. `p`
- * may be NULL for ids. */
+/* Appends the prompt's token ids to *out. XM_INVALID: an id is not below `vocabulary`. Reads the
+ * parts of the package that the kind needs: tokenizer, chat template. `p` may be NULL for ids. */
 enum xm_status xm_prompt_encode(struct xm_package *p, const struct xm_prompt *prompt,
                                 uint64_t vocabulary, struct xm_token_list *out,
                                 struct xm_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/pipeline/prompt_lookup.h"
 
-/* How many tokens before `end`, `most` at most, are those that the text ends with. */
+/* Returns how many tokens before `end`, at most `most`, equal the last tokens of the text. */
 static size_t
 agreeing(const int32_t *text, size_t n, size_t end, size_t most)
 {
@@ -17,7 +17,8 @@ xm_prompt_lookup(const int32_t *text, size_t n, size_t longest, size_t most)
     size_t at = 0, best = 0;
     for (size_t end = n; end-- > 1 && best < longest;) {
         const size_t k = agreeing(text, n, end, longest);
-        if (k > best) { /* of equal ones the latest, which came first */
+        /* among equally long matches, the latest; the search runs backwards */
+        if (k > best) {
             best = k;
             at = end;
         }

@@ -23,8 +23,8 @@ struct xm_guess {
     size_t n;
 };
 
-/* Finds the latest earlier occurrence of the last `longest` tokens of text[n], else of fewer of
- * them, and returns up to `most` tokens that followed it. n is 0 where there is none. */
+/* Finds the latest earlier occurrence of the last `longest` tokens of text[n], or of fewer of them,
+ * and returns up to `most` tokens that followed it. n is 0 if there is none. */
 struct xm_guess xm_prompt_lookup(const int32_t *text, size_t n, size_t longest,
                                  size_t most);
 

@@ -89,7 +89,7 @@ xm_scheduler_set_prefix_store(struct xm_scheduler *s, struct xm_prefix_store *p)
     s->prefixes = p;
 }
 
-/* ---- jobs come, from any thread ---------------------------------------------------------- */
+/* ---- adding jobs, from any thread --------------------------------------------------------- */
 
 static void
 append(struct xm_scheduled_job ***end, struct xm_scheduled_job *j)
@@ -150,7 +150,8 @@ xm_scheduler_cancel(struct xm_scheduler *s, uint64_t id)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* Whether jobs have been cancelled since the last call. */
+/* Moves new jobs to the list of jobs. Returns whether jobs have been cancelled since the last
+ * call. */
 static bool
 take_new_jobs(struct xm_scheduler *s)
 {
@@ -171,9 +172,9 @@ take_new_jobs(struct xm_scheduler *s)
     return has_cancelled;
 }
 
-/* ---- jobs go ------------------------------------------------------------------------------ */
+/* ---- ending jobs --------------------------------------------------------------------------- */
 
-/* Takes the job out of the list and tells its end. */
+/* Removes the job from the list and calls its on_end. */
 static void
 end_job(struct xm_scheduler *s, struct xm_scheduled_job **at)
 {
@@ -195,7 +196,8 @@ end_job(struct xm_scheduler *s, struct xm_scheduled_job **at)
     xm_free(j);
 }
 
-/* Of the jobs that have begun: those behind them are not over. */
+/* Ends the jobs that are over. Only jobs that have begun can be, and these come first in the
+ * list. */
 static void
 end_those_over(struct xm_scheduler *s)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plugin/pipeline/scheduler_parts.h"
 
-/* ---- beginnings that jobs share ----------------------------------------------------------- */
+/* ---- shared beginnings of jobs -------------------------------------------------------------- */
 
-/* Finds the older job that computes the most of what this one needs, too. Whole pages are shared,
- * and at least one token is left to run. */
+/* Sets the job's leader to the older job, still in prefill, that computes the most tokens which
+ * this one needs too. Only whole pages are shared, and at least one token is left to run, unless
+ * all tokens are equal. */
 static void
 find_leader(const struct xm_scheduler *s, struct xm_scheduled_job *j)
 {
@@ -58,7 +59,7 @@ xm_scheduler_fork_jobs(struct xm_scheduler *s)
 
 /* ---- admission ---------------------------------------------------------------------------- */
 
-/* Gives up the slot and the pages of a job. Those that wait for it look for another. */
+/* Takes the slot and the pages from a job. Jobs whose leader it was search for another. */
 static void
 leave_slot(struct xm_scheduler *s, struct xm_scheduled_job *j, enum xm_job_state state)
 {
@@ -75,7 +76,8 @@ leave_slot(struct xm_scheduler *s, struct xm_scheduled_job *j, enum xm_job_state
             find_leader(s, k);
 }
 
-/* What a text has computed may begin another one, also where it was cancelled. */
+/* Saves what a text has computed, even if it was cancelled, because another text may begin with
+ * it. */
 static void
 keep_prefix(struct xm_scheduler *s, struct xm_scheduled_job *j)
 {
@@ -116,7 +118,7 @@ begin_text(const struct xm_scheduler *s, struct xm_scheduled_job *j, struct xm_e
                          err);
 }
 
-/* The first job that waits, with a text; NULL: there is none. */
+/* Returns the first waiting job, and begins its text; NULL: no job waits. */
 static struct xm_scheduled_job *
 first_waiting(struct xm_scheduler *s)
 {
@@ -139,16 +141,17 @@ first_waiting(struct xm_scheduler *s)
     return NULL;
 }
 
-/* Positions that a job will hold beside those that it holds or that another computes for it, until
- * it has its next token. */
+/* Returns the number of positions that the job will need until it has its next token, without those
+ * that it holds or that its leader computes. */
 static uint64_t
 need_of(const struct xm_scheduled_job *j)
 {
     return xm_job_rest(j) - (j->sequence ? 0 : j->shared) + 1;
 }
 
-/* Whether the cache has room for the job beside those that run, each with another page. One alone
- * is tried: the device says why it has no room. */
+/* Whether the cache has room for the job beside the running ones, each of which may need another
+ * page. A job that would run alone is always tried, so that the device reports why it has no
+ * room. */
 static bool
 has_room(struct xm_scheduler *s, const struct xm_scheduled_job *j)
 {

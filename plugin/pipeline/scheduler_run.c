@@ -5,6 +5,7 @@
 #include "runtime/util/clock.h"
 
 enum {
+    /* reserves 1/4 of a chunk for prompts, however many texts decode */
     PREFILL_PARTS = 4
 }; /* of a chunk: one is for prompts, however many texts decode */
 
@@ -31,7 +32,7 @@ xm_scheduler_reserve_rows(struct xm_scheduler *s, struct xm_error *err)
 
 /* ---- a run -------------------------------------------------------------------------------- */
 
-/* What a run is made of. */
+/* The contents of a run. */
 struct feed {
     uint32_t n;
     uint64_t tokens;
@@ -50,7 +51,8 @@ add_row(struct xm_scheduler *s, struct xm_scheduled_job *j, uint64_t n, struct f
     f->has_prompts |= j->in_prefill;
 }
 
-/* A sequence with what the cache, or the store, has of the beginning. */
+/* Creates the job's sequence and fills it with cached positions of its beginning, from the cache or
+ * the store. */
 static enum xm_status
 open_sequence(struct xm_scheduler *s, struct xm_scheduled_job *j, struct xm_error *err)
 {
@@ -67,8 +69,8 @@ open_sequence(struct xm_scheduler *s, struct xm_scheduled_job *j, struct xm_erro
     return XM_OK;
 }
 
-/* Texts that decode go along in each run; prompts, in the order of their jobs, share what is left
- * of a chunk, so that none waits for a long one to be read. */
+/* Adds the tokens of all decoding texts, then parts of prompts, in the order of their jobs, in the
+ * rest of a chunk. So decoding texts never wait for a long prompt. */
 static void
 fill_batch(struct xm_scheduler *s, struct feed *f)
 {
@@ -92,7 +94,7 @@ fill_batch(struct xm_scheduler *s, struct feed *f)
     }
 }
 
-/* Whether the device runs the tokens of this step already. */
+/* Whether the device has already enqueued the run of this step. */
 static bool
 runs_ahead(const struct xm_scheduler *s)
 {
@@ -151,8 +153,8 @@ xm_scheduler_stop_ahead(const struct xm_scheduler *s, struct xm_scheduled_job *j
     j->is_ahead = false;
 }
 
-/* What the device has to know of the texts that choose in this step; false: the host chooses for
- * all of them, as for those that have no token so far. */
+/* Lists the choices for the device. Returns false if the host must choose for all texts, for
+ * example because one has no token yet. */
 static bool
 list_on_device(struct xm_scheduler *s, size_t n)
 {
@@ -167,7 +169,7 @@ list_on_device(struct xm_scheduler *s, size_t n)
     return can;
 }
 
-/* Whether the next step has these texts and no other, as far as can be known. */
+/* Whether the next step is expected to have these texts and no other. */
 static bool
 will_go_on(const struct xm_scheduler *s, size_t n)
 {
@@ -177,7 +179,7 @@ will_go_on(const struct xm_scheduler *s, size_t n)
     return goes_on;
 }
 
-/* XM_UNSUPPORTED: the host has to choose. */
+/* Returns XM_UNSUPPORTED if the host must choose. */
 static enum xm_status
 choose_on_device(struct xm_scheduler *s, size_t n, struct xm_scheduler_progress *out,
                  struct xm_error *err)
@@ -206,7 +208,7 @@ choose_on_device(struct xm_scheduler *s, size_t n, struct xm_scheduler_progress 
 
 /* ---- tokens ------------------------------------------------------------------------------- */
 
-/* Lists the texts that a token is to be chosen for. */
+/* Lists the texts that have logits; returns their number. */
 static size_t
 list_choices(struct xm_scheduler *s)
 {
@@ -220,7 +222,7 @@ list_choices(struct xm_scheduler *s)
     return n;
 }
 
-/* A text whose sampler cannot be made leaves the list. */
+/* Chooses on the host. A text whose sampler cannot be created fails and leaves the list. */
 static enum xm_status
 choose_on_host(struct xm_scheduler *s, size_t *n, struct xm_error *err)
 {
@@ -242,7 +244,7 @@ choose_on_host(struct xm_scheduler *s, size_t *n, struct xm_error *err)
     return *n ? xm_chooser_run(s->chooser, s->choices, *n, s->vocabulary, err) : XM_OK;
 }
 
-/* What a text makes of the token that has been chosen for it; c->error says why it fails. */
+/* Gives the chosen token to the text; c->error says why it fails, if it does. */
 static void
 take(const struct xm_scheduler *s, struct xm_scheduled_job *j, struct xm_choice *c)
 {
@@ -265,7 +267,8 @@ xm_scheduler_choose(struct xm_scheduler *s, struct xm_scheduler_progress *out,
         XM_TRY(choose_on_host(s, &n, err));
     else if (status != XM_OK)
         return xm_fail(err, status, "%s", why.text);
-    /* All texts go on before one that is over waits for a token that runs already. */
+    /* First all texts take their tokens, because ending one may wait for the run of its next
+     * token. */
     for (size_t i = 0; i < n; i++)
         take(s, s->choosing[i], &s->choices[i]);
     for (size_t i = 0; i < n; i++) {

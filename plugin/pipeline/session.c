@@ -15,29 +15,31 @@ struct xm_session {
     struct xm_token_runner *runner;
     struct xm_prefix_store *prefixes; /* borrowed; may be NULL */
     struct xm_sampling sampling;
-    struct xm_sampler *sampler; /* of all its texts; NULL until there are logits */
-    struct xm_sampler_scratch *scratch; /* the same                      */
-    struct xm_token_list held;          /* what the states hold, in order        */
+    /* shared by all texts of the session; NULL until the first logits */
+    struct xm_sampler *sampler;
+    struct xm_sampler_scratch *scratch; /* as `sampler` */
+    struct xm_token_list held;          /* tokens that the states hold, in order */
 };
 
-/* A run that goes on. */
+/* The run in progress. */
 struct run {
     struct xm_session *session;
     const struct xm_generation *asked;
     struct xm_generation_result *out;
     struct xm_text text;
-    /* Guessed tokens that the states hold, and the logits behind each, but no one has chosen yet:
-     * the last of what is held. */
+    /* Number of drafted tokens, the last of `held`, that the states hold with their logits, but
+     * that have not been verified yet. */
     size_t n_guessed;
-    bool never_guess; /* the model gives logits of the last token only    */
-    bool never_ahead; /* the device chooses no tokens                     */
-    bool is_running;  /* the run of `running`, a token that it has chosen */
+    bool never_guess; /* the model returns logits of the last token only */
+    bool never_ahead; /* the device does not choose tokens */
+    bool is_running;  /* the device has chosen `running` and enqueued its run */
     int32_t running;
 };
 
 /* ---- life ---------------------------------------------------------------------------- */
 
-/* Without a tokenizer, or with one of a kind that is not known, there are ids. */
+/* Reads tokenizer and generation. A missing tokenizer, or one of an unknown kind, is accepted: then
+ * the session has ids only. */
 static enum xm_status
 read_package(struct xm_package *p, struct xm_error *err)
 {
@@ -57,7 +59,7 @@ xm_session_create(struct xm_compiled *compiled, struct xm_package *package,
     struct xm_session *s = xm_calloc(1, sizeof(*s));
     if (!s)
         return xm_no_memory(err, "a session");
-    s->compiled = compiled; /* which the runner holds */
+    s->compiled = compiled; /* referenced by the runner */
     s->package = package;
     s->sampling = (struct xm_sampling){.top_p = 1.0f};
     enum xm_status status = xm_token_runner_create(compiled, &s->runner, err);
@@ -114,9 +116,9 @@ xm_session_resume(struct xm_session *s)
     r->ops->resume(r);
 }
 
-/* ---- what the states hold -------------------------------------------------------------- */
+/* ---- the tokens that the states hold ----------------------------------------------------- */
 
-/* Those of a run that failed may be fewer than were fed. */
+/* Truncates `held` to the runner's positions: a failed run may hold fewer than were fed. */
 static void
 clip_held(struct xm_session *s)
 {
@@ -145,7 +147,8 @@ rewind_to(struct xm_session *s, size_t past)
     clip_held(s);
 }
 
-/* What other sessions of the model have computed, where nothing is held, or what is in files. */
+/* Reuses positions that other sessions of the model have computed, if none are held, or positions
+ * from the store. */
 static enum xm_status
 take_over(struct xm_session *s, const struct xm_token_list *prompt, struct xm_error *err)
 {
@@ -172,7 +175,7 @@ keep_prefix(struct xm_session *s)
                              s->held.ids, s->held.n);
 }
 
-/* Of the last `wanted` logits are wanted. */
+/* Feeds ids[n] and computes the logits of the last `wanted` tokens. */
 static enum xm_status
 feed(struct run *r, const int32_t *ids, size_t n, size_t wanted, struct xm_error *err)
 {
@@ -186,7 +189,7 @@ feed(struct run *r, const int32_t *ids, size_t n, size_t wanted, struct xm_error
     return status;
 }
 
-/* Feeds the tokens of the text that the states do not hold. */
+/* Feeds the tokens of the text that the states do not hold yet. */
 static enum xm_status
 feed_rest(struct run *r, struct xm_error *err)
 {
@@ -197,7 +200,7 @@ feed_rest(struct run *r, struct xm_error *err)
 
 /* ---- choosing tokens --------------------------------------------------------------------- */
 
-/* The sampler sees what the model sees, fed in this run or before. */
+/* Creates the sampler; it sees all tokens of the text, including those fed in earlier runs. */
 static enum xm_status
 begin_sampling(struct run *r, struct xm_error *err)
 {
@@ -223,7 +226,8 @@ choose_here(struct run *r, int32_t *id, struct xm_error *err)
                           err);
 }
 
-/* Commits the token of the previous choice, whose run ends here. */
+/* Chooses on the device. If the previous token was running, its run ends here, and it becomes a
+ * held token. */
 static enum xm_status
 choose_there(struct run *r, struct xm_device_choices *c, struct xm_error *err)
 {
@@ -252,7 +256,7 @@ choose(struct run *r, int32_t *id, struct xm_error *err)
     const enum xm_status s = asks ? choose_there(r, &c, &why) : XM_UNSUPPORTED;
     *id = one.id;
     if (s == XM_UNSUPPORTED) {
-        /* A prompt of several tokens refuses only the first choice. */
+        /* after a prompt of several tokens the device refuses the first choice only */
         r->never_ahead |= asks && r->out->ids.n > 0;
         XM_TRY(choose_here(r, id, err));
     } else if (s != XM_OK) {
@@ -286,7 +290,8 @@ drop_guesses(struct run *r)
     r->n_guessed = 0;
 }
 
-/* Feeds what the states lack of the text, and at most `most` guesses behind it. */
+/* Feeds the tokens of the text that the states lack, and after them at most `most` drafted
+ * tokens. */
 static enum xm_status
 feed_guesses(struct run *r, size_t most, struct xm_error *err)
 {
@@ -312,7 +317,8 @@ feed_guesses(struct run *r, size_t most, struct xm_error *err)
     return feed_rest(r, err);
 }
 
-/* The token may have been guessed, or the device may run it already: then it is there. */
+/* Feeds the last token of the text, unless the states hold it as a drafted token, or the device
+ * already runs it. */
 static enum xm_status
 feed_token(struct run *r, struct xm_error *err)
 {
@@ -330,7 +336,7 @@ feed_token(struct run *r, struct xm_error *err)
                                                 : feed_rest(r, err);
 }
 
-/* A text without a near end gets its memory as it grows. */
+/* Announces the final length. Longer texts get memory as they grow. */
 static void
 announce(const struct run *r)
 {
@@ -339,19 +345,19 @@ announce(const struct run *r)
         xm_token_runner_expect(r->session->runner, r->out->prompt.n + most);
 }
 
-/* Kernels are built before the first token. */
+/* Builds kernels for choosing on the device before the first token. */
 static void
 prepare_choices(const struct run *r)
 {
     const struct xm_session *s = r->session;
     struct xm_token_choice how;
-    /* The host chooses the first token, and runs the second in the ordinary way. */
+    /* the host chooses the first token, and the second one's run is an ordinary one */
     if (r->text.most > 2 &&
         xm_text_will_be_on_device(&r->text, xm_compiled_vocabulary(s->compiled), &how))
         xm_token_runner_prepare(s->runner, &how);
 }
 
-/* The token of the last logits, passed on. */
+/* Chooses a token from the last logits and passes it on. */
 static enum xm_status
 make_token(struct run *r, struct xm_error *err)
 {
@@ -366,8 +372,8 @@ work_done(const struct xm_session *s)
     return xm_work_done(s->compiled, xm_session_request(s));
 }
 
-/* The prompt's time ends when the first token has been passed on, that of the others when the last
- * one has. */
+/* The prompt's time ends when the first token has been passed on, the decode time when the last one
+ * has. */
 static enum xm_status
 generate(struct run *r, struct xm_error *err)
 {

@@ -10,7 +10,7 @@
 #include "plugin/text/log_sum_exp.h"
 #include "runtime/dry_run.h"
 
-/* ---- what is shown ------------------------------------------------------------------------ */
+/* ---- pieces ------------------------------------------------------------------------------- */
 
 static void
 tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
@@ -25,7 +25,8 @@ tell(struct xm_text *t, int32_t id, enum xm_answer_part part,
         t->goes_on &= asked->on_piece(&piece, asked->ctx);
 }
 
-/* One piece for a token; at the end (-1) one for each part that was held back. */
+/* Passes on one piece for a token, or at the end (id -1) one piece for each part that was held
+ * back. */
 static enum xm_status
 pass_on(struct xm_text *t, int32_t id, struct xm_error *err)
 {
@@ -76,12 +77,12 @@ begin_stream(struct xm_text *t, struct xm_error *err)
     t->answer.tools = t->from.asked->tools;
     t->stream.answer = &t->answer;
     XM_TRY(xm_answer_begin(&t->answer, t->tokens.ids, t->n_prompt, err));
-    /* line feeds before a call are no text */
+    /* with marks, newlines before a call are not text */
     t->answer.at_start |= t->from.asked->grammar_has_marks;
     return XM_OK;
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/* ---- begin and end ------------------------------------------------------------------------- */
 
 static void
 finish(struct xm_text *t, enum xm_finish why)
@@ -90,7 +91,7 @@ finish(struct xm_text *t, enum xm_finish why)
     t->out->finish = why;
 }
 
-/* Its length or the context ends a text of t->most new tokens. */
+/* Ends a text that has t->most generated tokens: max_tokens or the context was reached. */
 static void
 finish_by_length(struct xm_text *t)
 {
@@ -138,7 +139,8 @@ xm_text_left(const struct xm_text *t)
 
 /* ---- probabilities -------------------------------------------------------------------------- */
 
-/* Into list[most], which is in order; of equal ones the lower id stays in front. */
+/* Inserts a token into list[most], sorted by probability; at equal probability the lower id comes
+ * first. */
 static void
 insert(struct xm_likely_token *list, size_t most, struct xm_likely_token token)
 {
@@ -187,7 +189,7 @@ is_end(const struct xm_text *t, int32_t id)
     return xm_generation_is_end(t->from.package, t->from.asked, id);
 }
 
-/* Whether the next token is given, not chosen. */
+/* Whether the next token is given by the caller instead of chosen. */
 static bool
 is_forced(const struct xm_text *t)
 {
@@ -223,7 +225,7 @@ sampler_of(struct xm_text *t)
     return t->from.sampler ? t->from.sampler : &t->own_sampler;
 }
 
-/* Forced tokens are the prompt's for the sampler, too. */
+/* For the sampler, forced tokens are part of the prompt. */
 static enum xm_status
 begin_sampler_with_forced(const struct xm_text *t, struct xm_sampler *s,
                           struct xm_error *err)
@@ -259,7 +261,7 @@ find_limits(struct xm_text *t, uint64_t vocabulary, struct xm_text_limits *out,
     return XM_OK;
 }
 
-/* Tells the sampler what may not come next. */
+/* Tells the sampler which tokens must not be chosen next. */
 static enum xm_status
 restrict_choice(struct xm_text *t, struct xm_sampler *sampler, uint64_t vocabulary,
                 struct xm_error *err)
@@ -309,7 +311,7 @@ show(struct xm_text *t, int32_t id, struct xm_error *err)
     return pass_on(t, id, err);
 }
 
-/* A token of the prompt; behind the last one the prompt is echoed. */
+/* Takes a forced token; after the last one, passes on the echoed prompt. */
 static enum xm_status
 take_forced(struct xm_text *t, int32_t id, struct xm_error *err)
 {
@@ -367,10 +369,11 @@ xm_text_end(struct xm_text *t, struct xm_error *err)
     return pass_on(t, -1, err);
 }
 
-/* ---- for a device that chooses --------------------------------------------------------------- */
+/* ---- devices that choose
+ * ---------------------------------------------------------------------- */
 
-/* The ids that the package suppresses never come: the device knows them. Others that are barred
- * from a single choice it does not. */
+/* Whether the device could choose the token after `length` tokens. It can bar the ids that the
+ * package suppresses for all tokens, but not ids that are barred for some tokens only. */
 static bool
 may_be_on_device(const struct xm_text *t, uint64_t length,
                  struct xm_end_ids barred[XM_BARRED_LISTS])
@@ -414,7 +417,8 @@ xm_text_chosen_on_device(struct xm_text *t)
     xm_sampler_skip(*sampler_of(t));
 }
 
-/* ---- for a search among several texts ------------------------------------------------------- */
+/* ---- beam search
+ * -------------------------------------------------------------------------------- */
 
 static bool
 copy_result(const struct xm_generation_result *from, struct xm_generation_result *out)

@@ -11,14 +11,14 @@ xm_text_grammar_begin(struct xm_text *t, struct xm_error *err)
                                 &t->constraint, err);
 }
 
-/* Whether the grammar names marks: of an answer, whose marks are known. */
+/* Whether the grammar names marks, which requires an answer whose marks are known. */
 static bool
 has_marks(const struct xm_text *t)
 {
     return t->from.asked->grammar_has_marks && t->stream.answer;
 }
 
-/* Whether the next token is the grammar's: of the text, not of a thought. */
+/* Whether the grammar applies to the next token: it belongs to the text, not to a thought. */
 static bool
 is_in_text(const struct xm_text *t)
 {
@@ -33,7 +33,7 @@ is_mark(const struct xm_text *t, int32_t id)
     return t->stream.answer && xm_answer_is_mark(t->stream.answer, id);
 }
 
-/* Whether the next token is the first that the detokenizer gets. */
+/* Whether the next token is the detokenizer's first. */
 static bool
 is_first(const struct xm_text *t)
 {
@@ -76,7 +76,8 @@ is_named(const struct xm_text *t, int32_t id)
     return has_marks(t) && xm_constraint_names(t->constraint, id);
 }
 
-/* Marks of an answer are no text, whatever their spelling. */
+/* Bars the answer's marks, although their spelling may match the grammar, except those that the
+ * grammar names and those that may begin a thought here. */
 static void
 set_marks(const struct xm_text *t, const struct xm_token_bits *bits)
 {
@@ -88,8 +89,8 @@ set_marks(const struct xm_text *t, const struct xm_token_bits *bits)
                     (may_think && xm_answer_begins_thought(a, a->ids[i])));
 }
 
-/* Ids that end the text may be chosen where the grammar ends, and before min_tokens only if nothing
- * else can. */
+/* Bars the end tokens, or allows them if the grammar can end here; before min_tokens only if no
+ * other token is allowed. */
 static void
 set_ends(const struct xm_text *t, const struct xm_token_bits *bits, uint64_t vocabulary)
 {
@@ -102,7 +103,7 @@ set_ends(const struct xm_text *t, const struct xm_token_bits *bits, uint64_t voc
         set_ids(bits, ends, true);
 }
 
-/* In a thought, where the grammar has marks: those that end it may come, and no others. */
+/* In a thought, with a grammar that has marks: bars all marks but those that end the thought. */
 static void
 bar_marks(const struct xm_text *t, struct xm_text_limits *out)
 {
@@ -121,7 +122,7 @@ xm_text_grammar_limit(struct xm_text *t, uint64_t vocabulary, struct xm_text_lim
 {
     *out = (struct xm_text_limits){0};
     xm_generation_barred(t->from.package, t->from.asked, t->out->ids.n, out->barred);
-    if (!is_in_text(t)) { /* in a thought: all but ids that end the text */
+    if (!is_in_text(t)) { /* in a thought, all tokens but end tokens are allowed */
         out->barred[1] = xm_generation_ends(t->from.package, t->from.asked);
         if (has_marks(t))
             bar_marks(t, out);
@@ -146,7 +147,8 @@ xm_text_grammar_take(struct xm_text *t, int32_t id, struct xm_error *err)
                          : XM_OK;
 }
 
-/* Where an id can end the text, the model chooses it; where none can, nothing else is left. */
+/* The text is over when no token can follow and the model cannot choose an end token. If an end
+ * token is possible, the model must choose it. */
 enum xm_status
 xm_text_grammar_is_over(struct xm_text *t, bool *is_over, struct xm_error *err)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside a text whose grammar is asked for (struct xm_generation): for text.c only.
+ * Inside text.c: texts with a grammar (struct xm_generation).
  *
- * The grammar begins where the text does. In an answer, thoughts and headers are free, except that
- * no id may end the text there; before the first token of the text the model may begin to think.
+ * The grammar applies from the start of the text. In an answer, thoughts and headers are free,
+ * except that no id may end the text there; before the first token of the text the model may begin
+ * to think.
  *
- * A grammar that has marks (grammar_has_marks) is of all tokens but thoughts. A thought ends with
- * its mark, or with one that the grammar names.
+ * A grammar with marks (grammar_has_marks) covers all tokens but thoughts. A thought ends with its
+ * own mark, or with a mark that the grammar names.
  */
 #ifndef XM_PLUGIN_PIPELINE_TEXT_GRAMMAR_H
 #define XM_PLUGIN_PIPELINE_TEXT_GRAMMAR_H
@@ -14,22 +15,22 @@
 #include "plugin/pipeline/text.h"
 #include "plugin/text/constraint.h"
 
-/* Makes t->constraint. XM_UNSUPPORTED: there is no tokenizer. */
+/* Creates t->constraint. XM_UNSUPPORTED: there is no tokenizer. */
 enum xm_status xm_text_grammar_begin(struct xm_text *t, struct xm_error *err);
 enum { XM_LIMIT_LISTS = XM_BARRED_LISTS + 1 };
-/* Which tokens may be chosen next; valid until the text takes one. It is not copied: lists are
- * inside. */
+/* The tokens that may be chosen next; valid until the text takes one. Do not copy it: its lists
+ * point into it. */
 struct xm_text_limits {
-    struct xm_token_bits allowed; /* words NULL: all but the barred ones           */
+    struct xm_token_bits allowed; /* words NULL: all except the barred ones */
     struct xm_end_ids barred[XM_LIMIT_LISTS];
-    int32_t marks[XM_MAX_ANSWER_MARKS]; /* of the last list */
-    bool is_stuck; /* by a grammar: none of the vocabulary may be chosen */
+    int32_t marks[XM_MAX_ANSWER_MARKS]; /* memory of the last list */
+    bool is_stuck; /* the grammar allows no token of the vocabulary */
 };
 enum xm_status xm_text_grammar_limit(struct xm_text *t, uint64_t vocabulary,
                                      struct xm_text_limits *out, struct xm_error *err);
-/* Takes a token that ends nothing, before it is shown. */
+/* Advances the grammar by a token that does not end the text. Call it before the token is shown. */
 enum xm_status xm_text_grammar_take(struct xm_text *t, int32_t id, struct xm_error *err);
-/* After that: *is_over, because the text matches and no token can follow. */
+/* Call it afterwards: *is_over: the text matches the grammar and no token can follow. */
 enum xm_status xm_text_grammar_is_over(struct xm_text *t, bool *is_over,
                                        struct xm_error *err);
 

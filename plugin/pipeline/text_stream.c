@@ -46,7 +46,7 @@ xm_text_stream_free(struct xm_text_stream *s)
     *s = (struct xm_text_stream){0};
 }
 
-/* Leaves in s->raw what is text. */
+/* Moves thoughts and tool calls out of s->raw, so that it holds only text. */
 static void
 take_out_thoughts(struct xm_text_stream *s, bool last)
 {
@@ -66,7 +66,7 @@ take_out_thoughts(struct xm_text_stream *s, bool last)
     xm_strbuf_free(&shown);
 }
 
-/* What comes before a stop string is text. */
+/* Passes text to the stop strings; s->text gets what comes before a stop string. */
 static enum xm_status
 push(struct xm_text_stream *s, const struct xm_strbuf *text, struct xm_error *err)
 {
@@ -78,7 +78,8 @@ push(struct xm_text_stream *s, const struct xm_strbuf *text, struct xm_error *er
     return XM_OK;
 }
 
-/* Passes what has come to the stop strings. */
+/* Processes s->raw: separates the parts of an answer and searches for stop strings. `last`: also
+ * outputs what was held back. */
 static enum xm_status
 pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
 {
@@ -91,7 +92,7 @@ pass_on(struct xm_text_stream *s, bool last, struct xm_error *err)
     return last ? xm_stop_strings_flush(s->stops, &s->text, err) : XM_OK;
 }
 
-/* A token, or -1: what is held back. */
+/* Detokenizes a token, or, for -1, outputs what the detokenizer holds back. */
 static enum xm_status
 detokenize(struct xm_text_stream *s, int32_t id, struct xm_error *err)
 {
@@ -104,7 +105,8 @@ detokenize(struct xm_text_stream *s, int32_t id, struct xm_error *err)
     return status;
 }
 
-/* What a mark has made certain. Text before a call that may begin a stop string is none. */
+/* Takes the part that a mark has completed. Before a tool call, text that was held back as a
+ * possible start of a stop string is output. */
 static enum xm_status
 take_part(struct xm_text_stream *s, enum xm_answer_part part, const struct xm_strbuf *out,
           struct xm_error *err)
@@ -120,7 +122,8 @@ take_part(struct xm_text_stream *s, enum xm_answer_part part, const struct xm_st
                                   : xm_no_memory(err, "the text");
 }
 
-/* What the detokenizer holds back belongs to the part before the mark. */
+/* Takes a mark of an answer. Text that the detokenizer holds back belongs to the part before the
+ * mark. */
 static enum xm_status
 take_mark(struct xm_text_stream *s, int32_t id, struct xm_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generated tokens as text that can be shown at once.
+ * Converts generated tokens into text that can be shown immediately.
  *
  *     id ──► detokenizer ──► parts of an answer ──► stop strings ──► text
- *            whole            thoughts apart
+ *            whole            thoughts separated
  *            characters              └───────────────────────────► thought
  */
 #ifndef XM_PLUGIN_PIPELINE_TEXT_STREAM_H
@@ -20,16 +20,17 @@ extern "C" {
 struct xm_text_stream {
     struct xm_detokenizer detokenizer;
     struct xm_stop_strings *stops; /* owned */
-    struct xm_answer *answer;      /* the caller's, begun; NULL: all is text           */
-    struct xm_generation_clock *clock; /* the caller's; NULL: not measured             */
+    /* owned by the caller, already begun; NULL: everything is text */
+    struct xm_answer *answer;
+    struct xm_generation_clock *clock; /* owned by the caller; NULL: not measured */
     struct xm_strbuf raw; /* detokenized, not yet processed                   */
-    /* Output that the last call made certain; the thought precedes the text. */
+    /* Output of the last call, which can no longer change. The thought precedes the text. */
     struct xm_strbuf thought, text;
     struct xm_strbuf
-        call; /* of a tool, behind them, as JSON: the last one of answer->calls */
-    /* by a stop string, or the answer is complete: later tokens are dropped */
+        call; /* JSON of a tool call after them: the last one of answer->calls */
+    /* a stop string was found, or the answer is complete: later tokens are dropped */
     bool stopped;
-    size_t stop; /* which stop string it was, from 1; 0: none */
+    size_t stop; /* number, from 1, of that stop string; 0: none */
 };
 
 /* Takes the handling of special tokens, the stop strings and the clock from `asked`. */

@@ -10,14 +10,14 @@
 
 struct xm_token_runner {
     struct xm_compiled *compiled;
-    struct xm_sequence *sequence;    /* in the batch; NULL: a request is fed */
-    struct xm_batch *batch;          /* NULL: the same                       */
-    struct xm_feed_request *request; /* NULL: the sequence is fed            */
-    struct xm_infer *infer;          /* of either; not owned                 */
-    struct xm_token_rows logits;     /* of the last feed                     */
+    struct xm_sequence *sequence;    /* of the batch; NULL: the text is a request */
+    struct xm_batch *batch;          /* NULL: the text is a request */
+    struct xm_feed_request *request; /* NULL: the text is a sequence */
+    struct xm_infer *infer;          /* of the batch or the request; not owned */
+    struct xm_token_rows logits;     /* of the last feed */
 };
 
-/* A model without sequences has requests. */
+/* Creates the text as a sequence, or as a request if the model does not support sequences. */
 static enum xm_status
 begin_text(struct xm_token_runner *r, struct xm_error *err)
 {
@@ -58,7 +58,8 @@ xm_token_runner_destroy(struct xm_token_runner *r)
 {
     if (!r)
         return;
-    xm_compiled_destroy_batch(r->batch); /* first: it may run a token of the sequence */
+    /* the batch first, because it may be running a token of the sequence */
+    xm_compiled_destroy_batch(r->batch);
     xm_compiled_destroy_sequence(r->sequence);
     xm_feed_request_destroy(r->request);
     xm_compiled_unref(r->compiled);
@@ -67,7 +68,8 @@ xm_token_runner_destroy(struct xm_token_runner *r)
 
 /* ---- logits ---- */
 
-/* Counts rather than stops at the first, so that compilers compare many at once. */
+/* Counts bad and finite values instead of stopping at the first bad one, so that compilers can
+ * vectorise the loop. */
 static void
 count_logits(const float *logits, uint64_t n, int *bad, int *finite)
 {
@@ -127,7 +129,7 @@ xm_logits_check(struct xm_compiled *c, const float *row, uint64_t vocabulary,
                                                 : xm_logits_fail(c, position, err);
 }
 
-/* Rows of positions up to `end`. A dry run computes nothing that could be looked at. */
+/* Checks the rows of the positions up to `end`. In a dry run there is nothing to check. */
 static enum xm_status
 check_logits(const struct xm_token_runner *r, const struct xm_token_rows *t, uint64_t end,
              struct xm_error *err)
@@ -155,7 +157,7 @@ xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
                      uint64_t wanted, struct xm_error *err)
 {
     struct xm_token_rows rows = {0};
-    r->logits = rows; /* memory that this run changes */
+    r->logits = rows; /* invalid from now on: the run overwrites their memory */
     if (n == 0)
         return xm_fail(err, XM_INVALID, "there are no tokens to feed");
     XM_TRY(feed(r, ids, n, wanted, &rows, err));
@@ -196,7 +198,7 @@ xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choices *c,
     if (s != XM_OK)
         return s;
     if (xm_dry_run())
-        choice->id = 0; /* nothing was computed */
+        choice->id = 0; /* nothing was computed; 0 is a valid id */
     return choice->id < 0 ? xm_logits_fail(r->compiled, xm_token_runner_past(r) - 1, err)
                           : XM_OK;
 }

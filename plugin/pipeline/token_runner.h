@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs one text through a language model: token ids in, logits out, positions kept between calls.
+ * Runs one text through a language model: takes token ids, returns logits, and keeps positions
+ * between calls.
  *
- * The text is a sequence where the model was compiled for sequences; then it shares beginnings with
- * other texts. Otherwise it is the states of a request, which is fed the inputs that the model has
- * of input_ids, attention_mask, position_ids and beam_idx. Callers do not see the difference.
+ * If the model was compiled for sequences, the text is a sequence, which can share beginnings with
+ * other texts. Otherwise the states of a request hold the text; the request is fed those of the
+ * inputs input_ids, attention_mask, position_ids and beam_idx that the model has. Callers see no
+ * difference.
  */
 #ifndef XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
 #define XM_PLUGIN_PIPELINE_TOKEN_RUNNER_H
@@ -26,58 +28,59 @@ void xm_token_runner_destroy(struct xm_token_runner *r); /* NULL is allowed */
  * what to do. */
 enum xm_status xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids,
                                     uint64_t n, uint64_t wanted, struct xm_error *err);
-/* The logits of the last feed: rows x vocabulary of f32, the last row that of the last token. There
- * are as many as were wanted, or as many as the model gives; 0: the last feed failed, or there was
- * none. Valid until the next feed. */
+/* Returns the logits of the last feed: rows x vocabulary of f32, the last row for the last token.
+ * *rows is the number wanted, or fewer if the model returns fewer; 0: the last feed failed, or
+ * there was none. Valid until the next feed. */
 const float *xm_token_runner_logits(const struct xm_token_runner *r, uint64_t *rows,
                                     uint64_t *vocabulary);
 
-/* Makes ready what xm_token_runner_choose needs for choices of this kind. */
+/* Builds the kernels that xm_token_runner_choose needs for choices of this kind. */
 void xm_token_runner_prepare(struct xm_token_runner *r,
                              const struct xm_token_choice *how);
-/* Chooses the token behind the last one on the device, whose run may begin before the host knows it
- * (xm_batch_ops.choose, of one choice, whose sequence this sets). XM_UNSUPPORTED: the caller
- * chooses from xm_token_runner_logits, which are as they were; after a success there are none.
- * XM_NOT_FINITE as xm_token_runner_feed. */
+/* Chooses the token after the last one on the device, which may enqueue its run before the host
+ * knows it (xm_batch_ops.choose with one choice, whose sequence this function sets).
+ * XM_UNSUPPORTED: the caller must choose from xm_token_runner_logits, which are unchanged. After a
+ * success there are no logits. XM_NOT_FINITE as xm_token_runner_feed. */
 enum xm_status xm_token_runner_choose(struct xm_token_runner *r,
                                       struct xm_device_choices *c, struct xm_error *err);
-/* Drops the run of a token that is running. Any other call that changes positions is to come after
- * it. */
+/* Drops the enqueued run of a chosen token. Call it before any other function that changes
+ * positions. */
 void xm_token_runner_stop(struct xm_token_runner *r);
 
 /* The number of positions held. */
 uint64_t xm_token_runner_past(const struct xm_token_runner *r);
-/* Forgets positions from `past` on; all of them where the device cannot keep the rest. */
+/* Removes the positions from `past` on; all positions if the device cannot keep the others. */
 void xm_token_runner_truncate(struct xm_token_runner *r, uint64_t past);
 
-/* While no positions are held: takes over positions of the beginning of ids[n] that other texts
+/* Call it while no positions are held: reuses positions of the beginning of ids[n] that other texts
  * have computed, at most n - 1. */
 enum xm_status xm_token_runner_match(struct xm_token_runner *r, const int32_t *ids,
                                      uint64_t n, struct xm_error *err);
 
-/* The sequence of its text, to save and load it while no token is running; owned by the runner.
+/* Returns the text's sequence for saving and loading while no token is running; the runner owns it.
  * NULL: the text is a request. */
 struct xm_sequence *xm_token_runner_sequence(const struct xm_token_runner *r);
 
-/* Runs a prompt of n tokens (at most XM_WARM_UP_TOKENS; 0: none) and one more token, and forgets
- * them, because some drivers compile at the first launch of a kernel. Failures are ignored: the
- * next run reports them. */
+/* Runs a prompt of n tokens (at most XM_WARM_UP_TOKENS; 0: none) and one more token, and discards
+ * them, because some drivers compile a kernel at its first launch. Failures are ignored: the next
+ * run reports them. */
 void xm_token_runner_warm_up(struct xm_compiled *c, uint64_t n);
 
-/* Announces `positions`: the cache reserves memory for exactly as many. */
+/* Announces the final number of positions, so that the cache reserves memory for exactly as
+ * many. */
 void xm_token_runner_expect(const struct xm_token_runner *r, uint64_t positions);
 
 /* The infer request, to cancel it, check its steps or read statistics. Running it directly would
  * corrupt the text. */
 struct xm_infer *xm_token_runner_request(const struct xm_token_runner *r);
 
-/* Whether row[n] is a distribution. -infinity excludes a token. False where all tokens are
- * excluded, or one is +infinity or NaN. Any thread may call it. */
+/* Whether row[n] can be sampled from: false if a value is NaN or +infinity, or if all are
+ * -infinity, which excludes a token. Any thread may call it. */
 bool xm_logits_are_sound(const float *row, uint64_t n);
-/* XM_NOT_FINITE: those of a position are none; the sentence says what to do. */
+/* Fails with XM_NOT_FINITE for the logits of a position; the sentence suggests what to do. */
 enum xm_status xm_logits_fail(struct xm_compiled *c, uint64_t position,
                               struct xm_error *err);
-/* Both: fails if row[vocabulary] is no distribution. */
+/* Calls xm_logits_fail if row[vocabulary] is not sound. */
 enum xm_status xm_logits_check(struct xm_compiled *c, const float *row,
                                uint64_t vocabulary, uint64_t position,
                                struct xm_error *err);
