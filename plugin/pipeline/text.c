@@ -369,8 +369,7 @@ xm_text_end(struct xm_text *t, struct xm_error *err)
     return pass_on(t, -1, err);
 }
 
-/* ---- devices that choose
- * ---------------------------------------------------------------------- */
+/* ---- devices that choose ------------------------------------------------------------------- */
 
 /* Whether the device could choose the token after `length` tokens. It can bar the ids that the
  * package suppresses for all tokens, but not ids that are barred for some tokens only. */
@@ -417,8 +416,7 @@ xm_text_chosen_on_device(struct xm_text *t)
     xm_sampler_skip(*sampler_of(t));
 }
 
-/* ---- beam search
- * -------------------------------------------------------------------------------- */
+/* ---- beam search --------------------------------------------------------------------------- */
 
 static bool
 copy_result(const struct xm_generation_result *from, struct xm_generation_result *out)

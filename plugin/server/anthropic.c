@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * POST /v1/messages: the answer to a conversation, in the words of Anthropic's API. Its blocks
- * become messages as chat templates have them:
+ * POST /v1/messages: answers a conversation, in the form of Anthropic's API. Its content blocks
+ * become messages for chat templates:
  *
  *     system       a message of the role "system" before all others
- *     text         its text; several blocks are joined by line feeds
+ *     text         its text; several blocks are joined by newlines
  *     tool_use     a call of the assistant's message
  *     tool_result  a message of the role "tool"
  *     thinking     the assistant's reasoning
  *
- * What the model thinks before it answers is a block of type "thinking", without a signature.
+ * The model's reasoning is returned as a block of type "thinking", without a signature.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@
 
 /* ---- a stream -------------------------------------------------------------------------------- */
 
-/* Of `open_block` of a text: none is open, or one of these. */
+/* Values of xm_completion_text.open_block: no block is open, or the type of the open block. */
 enum { NO_BLOCK, THINKING, TEXT, CALL };
 
 static void
@@ -39,7 +39,7 @@ begin_event(struct xm_json_out *j, const char *type)
     xm_openai_text(j, NULL, "type", type);
 }
 
-/* Its members, without content and end. */
+/* Adds the members of a message, without content and end. */
 static void
 add_head(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o)
 {
@@ -76,7 +76,7 @@ end_block(struct xm_completion_text *t)
     t->open_block = NO_BLOCK;
 }
 
-/* The members of a call's block but its input. */
+/* Adds the members of a tool call's block, without its input. */
 static void
 add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, size_t i,
          struct xm_json_out *j, yyjson_mut_val *o)
@@ -100,7 +100,7 @@ start_block(struct xm_completion_text *t, int block, struct xm_json_out *j)
     return xm_json_add_object(j, NULL, "content_block");
 }
 
-/* A block of its own, whose input comes in one delta. */
+/* Writes a tool call as a block of its own, whose input comes in one delta. */
 static void
 tell_call(struct xm_completion_text *t, const struct xm_text_part *part)
 {
@@ -150,7 +150,7 @@ tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
     xm_completion_event(t->of, "content_block_delta", &j);
 }
 
-/* A message has a block at least. */
+/* Ends a text. A message must have at least one block. */
 static void
 tell_end(struct xm_completion_text *t)
 {
@@ -159,7 +159,7 @@ tell_end(struct xm_completion_text *t)
     end_block(t);
 }
 
-/* Why it ended, and the stop string that ended it. */
+/* Adds the reason of the end, and the stop string that ended the text. */
 static void
 add_end(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mut_val *o)
 {
@@ -201,9 +201,10 @@ tell_failure(struct xm_completion *c, const struct xm_refusal *why)
     xm_strbuf_free(&text);
 }
 
-/* ---- the answer in one ----------------------------------------------------------------------- */
+/* ---- the answer in one piece ----------------------------------------------------------------- */
 
-/* Their input is an object: of a call that was cut, the members that are whole. */
+/* Returns a call's input as a JSON object; if the call was cut off, the object of its complete
+ * members. */
 static yyjson_doc *
 input_of(const struct xm_tool_call *call)
 {
@@ -262,7 +263,7 @@ answer_whole(struct xm_completion *c, struct xm_json_out *j)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The conversation that is made of the request's. */
+/* The conversation that is made from the request's. */
 struct making {
     struct xm_json_out j, variables;
     yyjson_mut_val *list;
@@ -284,7 +285,7 @@ add_system(struct making *m, yyjson_val *body)
     return good;
 }
 
-/* A message's parts, while its blocks are read. */
+/* The text and reasoning of a message, collected while its blocks are read. */
 struct parts {
     struct xm_strbuf text, thought;
 };
@@ -337,7 +338,8 @@ add_thought(struct making *m, yyjson_val *block, const char *where, struct parts
     return join(m, block, "thinking", where, &parts->thought);
 }
 
-/* Calls are added to the message, when there is one; what is redacted is not read. */
+/* Skips a block: tool calls are added later, when the message exists; redacted thinking is
+ * ignored. */
 static bool
 pass_over(struct making *m, yyjson_val *block, const char *where, struct parts *parts)
 {
@@ -395,7 +397,8 @@ add_calls(struct making *m, yyjson_mut_val *message, yyjson_val *content,
     return true;
 }
 
-/* Text and reasoning of a message's blocks; results of tools become messages before it. */
+/* Adds a message with the text and reasoning of its blocks; tool results become messages before
+ * it. */
 static bool
 add_blocks(struct making *m, const char *role, yyjson_val *content, const char *where)
 {
@@ -533,7 +536,7 @@ xm_answer_messages(struct xm_exchange *x)
 
 /* ---- POST /v1/messages/count_tokens ---------------------------------------------------------- */
 
-/* The tokens of the prompt that the same request would have. */
+/* Counts the tokens of the prompt that /v1/messages would make of the same body. */
 static bool
 count_tokens(const struct xm_exchange *x, yyjson_val *body, size_t *n,
              struct xm_refusal *r)

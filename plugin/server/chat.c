@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * POST /v1/chat/completions: the answer to a conversation. What the model thinks before it answers
- * is "reasoning_content", apart from the answer.
+ * POST /v1/chat/completions: answers a conversation. The model's reasoning before the answer is
+ * returned as "reasoning_content".
  */
 #include "plugin/server/messages.h"
 #include "plugin/server/openai.h"
@@ -29,7 +29,7 @@ add_token(const struct xm_completion_text *t, const struct xm_generation_result 
     }
 }
 
-/* Those that have not been told; null where none are wanted. */
+/* Adds the probabilities that have not been sent; null if none are wanted. */
 static void
 add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r,
               struct xm_json_out *j, yyjson_mut_val *choice)
@@ -118,9 +118,9 @@ tell_finish(struct xm_completion *c)
     xm_openai_finish(c, chunk_object);
 }
 
-/* ---- the answer in one ----------------------------------------------------------------------- */
+/* ---- the answer in one piece ----------------------------------------------------------------- */
 
-/* A message that only calls tools has no content. */
+/* Adds the message. A message that only calls tools has content null. */
 static void
 add_message(const struct xm_completion_text *t, struct xm_json_out *j,
             yyjson_mut_val *message)

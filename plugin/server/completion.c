@@ -9,7 +9,7 @@
 
 #include "runtime/util/clock.h"
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static void
 free_text(struct xm_completion_text *t)
@@ -35,7 +35,7 @@ free_completion(void *work)
     xm_free(c);
 }
 
-/* With the exchange's lock. */
+/* Called with the exchange's lock. */
 static void
 cancel_texts(void *work)
 {
@@ -45,7 +45,8 @@ cancel_texts(void *work)
             xm_served_cancel(c->model, c->texts[i].job);
 }
 
-/* Which nobody guesses: who knows an id could take another's answer for it. */
+/* Makes an unpredictable id, because a client that could guess the id of another client's answer
+ * could take that answer for its own. */
 static void
 make_id(struct xm_completion *c)
 {
@@ -121,7 +122,7 @@ check_prompt(const struct xm_completion *c, size_t n, const char *where,
                      n, context);
 }
 
-/* A text that has been begun goes on where a thought, or a header, does not come first. */
+/* Refuses to continue a begun text if the model's answer begins with a thought or a header. */
 static bool
 check_begun(const struct xm_completion *c, const struct xm_token_list *ids,
             const char *where, struct xm_refusal *r)
@@ -189,7 +190,7 @@ xm_completion_usage(const struct xm_completion *c)
         const struct xm_completion_text *t = &c->texts[i];
         u.made += t->result.ids.n -
                   (t->n_forced < t->result.ids.n ? t->n_forced : t->result.ids.n);
-        if (each && i % each == 0) { /* a prompt counts once */
+        if (each && i % each == 0) { /* texts of one prompt count it once */
             u.prompt += t->prompt->n;
             u.reused += t->result.reused;
         }
@@ -240,7 +241,7 @@ answer_whole(struct xm_completion *c)
     xm_strbuf_free(&text);
 }
 
-/* What has begun is told in its stream. */
+/* Answers a failure: in the stream if it has begun, else with an HTTP status. */
 static void
 answer_failure(struct xm_completion *c)
 {
@@ -271,7 +272,7 @@ finish_answer(struct xm_completion *c)
         answer_failure(c);
 }
 
-/* ---- a text, by the thread that steps ------------------------------------------------------- */
+/* ---- a text; called by the thread that runs the steps -------------------------------------- */
 
 static void
 note_token(struct xm_completion_text *t)
@@ -283,8 +284,8 @@ note_token(struct xm_completion_text *t)
     t->last_token = now;
 }
 
-/* The probabilities of thoughts and marks are not told; those of a character's first tokens are
- * told with its last. */
+/* Notes which tokens' probabilities are part of the answer: not those of thoughts and marks. The
+ * probabilities of a character's first tokens are sent with its last token. */
 static void
 note_told(struct xm_completion_text *t, const struct xm_piece *piece)
 {
@@ -334,7 +335,8 @@ on_piece(const struct xm_piece *piece, void *ctx)
     return goes_on;
 }
 
-/* A text that has begun ends where the cache is full, as it does where its context is. */
+/* Returns OpenAI's reason for the end. A text that was stopped because the cache is full has
+ * "length", as if the context were full. */
 static const char *
 finish_of(const struct xm_generation_result *r)
 {
@@ -401,7 +403,7 @@ on_end(struct xm_generation_result *result, void *ctx)
     *result = (struct xm_generation_result){0};
     end_text(t);
     xm_exchange_unlock(x);
-    xm_exchange_unref(x); /* which may free the text */
+    xm_exchange_unref(x); /* may free the text */
 }
 
 /* ---- the jobs ------------------------------------------------------------------------------- */
@@ -443,7 +445,7 @@ job_of(struct xm_completion_text *t)
     return job;
 }
 
-/* With the lock. */
+/* Makes the texts. The caller holds the lock. */
 static bool
 make_texts(struct xm_completion *c, struct xm_refusal *r)
 {
@@ -472,7 +474,8 @@ make_texts(struct xm_completion *c, struct xm_refusal *r)
     return true;
 }
 
-/* The texts from `first` on have not been taken. Those before them end first. With the lock. */
+/* Handles that the texts from `first` on were refused. Earlier texts are cancelled and end first.
+ * The caller holds the lock. */
 static bool
 refuse_rest(struct xm_completion *c, size_t first, const struct xm_error *why,
             struct xm_refusal *r)
@@ -503,13 +506,14 @@ submit_texts(struct xm_completion *c, struct xm_refusal *r)
         xm_exchange_ref(c->x);
         if (xm_served_submit(c->model, &job, &c->texts[i].job, &why) == XM_OK)
             continue;
-        xm_refs_drop(&c->x->refs); /* not the last: the caller has one */
+        xm_refs_drop(&c->x->refs); /* not the last reference: the caller has one */
         return refuse_rest(c, i, &why, r);
     }
     return true;
 }
 
-/* Texts that end meanwhile wait for the lock, and so do clients that leave. */
+/* Starts the texts under the lock, so that texts which end meanwhile, and clients which leave, wait
+ * until all are submitted. */
 static bool
 start_texts(struct xm_completion *c, struct xm_refusal *r)
 {

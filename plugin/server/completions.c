@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * POST /v1/completions: texts that continue prompts. A prompt is a text, in which names of control
- * tokens become these tokens (as in xemoe generate -p), or a list of token ids; or there is a list
- * of prompts.
+ * POST /v1/completions: continues prompts. A prompt is a text, in which names of control tokens
+ * become these tokens (as in xemoe generate -p), or a list of token ids; or a list of prompts.
  */
 #include "plugin/server/openai.h"
 
@@ -18,8 +17,8 @@ bounded(float log_prob)
     return log_prob > -9999.0f ? (double)log_prob : -9999.0;
 }
 
-/* The likeliest as an object: token to probability. Of tokens with the same text the likelier one
- * stands there. */
+/* Adds the likeliest tokens as an object: token text to log-probability. If several tokens have the
+ * same text, the likelier one is kept. */
 static void
 add_likeliest(const struct xm_completion *c, const struct xm_generation_result *r,
               size_t i, struct xm_json_out *j, yyjson_mut_val *list)
@@ -38,20 +37,20 @@ add_likeliest(const struct xm_completion *c, const struct xm_generation_result *
     }
 }
 
-/* Whether the prompt's tokens are told, too. */
+/* Whether the prompt's tokens are reported, too. */
 static bool
 has_prompt(const struct xm_completion *c)
 {
     return c->echo && c->wish.wants_log_probs;
 }
 
-/* What the lists of an answer's "logprobs" are. */
+/* The lists in an answer's "logprobs". */
 struct lists {
     yyjson_mut_val *tokens, *log_probs, *likeliest, *offsets;
 };
 
-/* A token's text, and where it begins: behind those before it, but for special tokens, which no
- * text has. `told_bytes` counts those of the tokens before. */
+/* Adds a token's text and its offset in the text. Special tokens have the offset of the next text,
+ * because no text has them. `told_bytes` is the sum of the previous tokens' bytes. */
 static void
 add_token_text(struct xm_completion_text *t, int32_t id, const struct lists *l,
                struct xm_json_out *j)
@@ -68,7 +67,8 @@ add_token_text(struct xm_completion_text *t, int32_t id, const struct lists *l,
     xm_strbuf_free(&text);
 }
 
-/* Of the tokens that have not been told. The first of a prompt has no probability. */
+/* Adds the probabilities of the tokens that have not been sent. The prompt's first token has
+ * none. */
 static void
 add_log_probs(struct xm_completion_text *t, const struct xm_generation_result *r,
               struct xm_json_out *j, yyjson_mut_val *choice)
@@ -168,7 +168,7 @@ add_prompts(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 static bool
 read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
 {
-    enum { USUAL_TOKENS = 16 }; /* as the API has it */
+    enum { USUAL_TOKENS = 16 }; /* default of OpenAI's API */
     struct xm_wish *w = &c->wish;
     yyjson_val *log_probs = yyjson_obj_get(body, "logprobs");
     w->max_tokens = USUAL_TOKENS;

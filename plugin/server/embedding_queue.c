@@ -7,15 +7,17 @@
 struct xm_embedding_queue {
     struct xm_embedding_source source;
     size_t most_waiting;
-    struct xm_embedder *embedder; /* NULL: not made; the thread's, once it has begun */
-    struct xm_error outcome;      /* of making it */
+    /* NULL: not made yet; used by the thread once it has begun */
+    struct xm_embedder *embedder;
+    struct xm_error outcome; /* of making `embedder` */
     pthread_t thread;
     bool is_started;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the following members */
     pthread_cond_t woken;
     bool stops;
     struct xm_embedding_job *first, *last;
-    /* Compared and not read: its owner may free it when it has answered. NULL: none runs. */
+    /* Only compared, never dereferenced, because its owner may free it after its answer. NULL: no
+     * job runs. */
     const struct xm_embedding_job *running;
     size_t n_waiting;
 };
@@ -31,14 +33,14 @@ open_embedder(struct xm_embedding_queue *q)
         return;
     q->source.open(q->source.ctx, &made, &why);
     q->outcome = why;
-    pthread_mutex_lock(&q->lock); /* who cancels looks at it */
+    pthread_mutex_lock(&q->lock); /* xm_embedding_queue_cancel reads `embedder` */
     q->embedder = made;
     pthread_mutex_unlock(&q->lock);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* NULL: the queue stops, and there are no jobs any more. */
+/* Waits for a job and returns it; NULL: the queue was stopped and has no jobs left. */
 static struct xm_embedding_job *
 take(struct xm_embedding_queue *q)
 {
@@ -56,8 +58,8 @@ take(struct xm_embedding_queue *q)
     return job;
 }
 
-/* Whether the job has not been cancelled. A cancellation before this is seen here, a later one by
- * the program's run. */
+/* Whether the job has not been cancelled. A cancel before this call is seen here, a later one makes
+ * the run return XM_CANCELLED. */
 static bool
 is_wanted(struct xm_embedding_queue *q, const struct xm_embedding_job *job)
 {
@@ -69,7 +71,7 @@ is_wanted(struct xm_embedding_queue *q, const struct xm_embedding_job *job)
     return is;
 }
 
-/* From now on a cancellation does not reach the program for this job. */
+/* Clears `running`: later cancels of this job no longer cancel the program's run. */
 static void
 forget(struct xm_embedding_queue *q)
 {
@@ -84,7 +86,7 @@ run(struct xm_embedding_queue *q, struct xm_embedding_job *job)
     static const struct xm_error cancelled = {XM_CANCELLED, "the server is stopping"};
     if (is_wanted(q, job))
         open_embedder(q);
-    if (is_wanted(q, job)) /* which may have taken seconds */
+    if (is_wanted(q, job)) /* making the program may have taken seconds */
         job->run(q->embedder, &q->outcome, job->ctx);
     else
         job->run(NULL, &cancelled, job->ctx);
@@ -103,7 +105,7 @@ run_on(void *arg)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* Signals are the main thread's. */
+/* Starts the thread with signals blocked, because the main thread handles them. */
 static enum xm_status
 start(struct xm_embedding_queue *q, struct xm_error *err)
 {
@@ -145,7 +147,7 @@ xm_embedding_queue_stop(struct xm_embedding_queue *q)
     if (!q || !q->is_started)
         return;
     pthread_mutex_lock(&q->lock);
-    q->stops = true; /* which cancels all jobs */
+    q->stops = true; /* also cancels waiting jobs */
     if (q->running && q->embedder)
         xm_embedder_cancel(q->embedder);
     pthread_cond_signal(&q->woken);

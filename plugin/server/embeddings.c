@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * POST /v1/embeddings: a vector of length 1 for each input, a text or a list of token ids.
+ * POST /v1/embeddings: computes a vector of length 1 for each input, which is a text or a list of
+ * token ids.
  *
- * The request is checked and made token ids here, by the transport's thread; the queue's thread
- * runs them (embedding_queue.h) and answers.
+ * The transport's thread checks the request and tokenizes it; the queue's thread computes the
+ * embeddings (embedding_queue.h) and answers.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -11,18 +12,18 @@
 #include "plugin/server/openai.h"
 
 enum {
-    MOST_INPUTS = 2048,    /* as OpenAI's API has it */
-    MOST_TOKENS = 300000,  /* of all inputs; the same */
-    MOST_NUMBERS = 1 << 22 /* of an answer: some 90 MB of JSON */
+    MOST_INPUTS = 2048,    /* limit of OpenAI's API */
+    MOST_TOKENS = 300000,  /* of all inputs; limit of OpenAI's API */
+    MOST_NUMBERS = 1 << 22 /* of an answer: about 90 MB of JSON */
 };
 
 struct embeddings {
-    struct xm_exchange *x; /* owns it */
+    struct xm_exchange *x; /* owns this work */
     struct xm_served *model;
     struct xm_token_list *inputs; /* owned */
     size_t n, room;
     uint64_t tokens;     /* of all inputs */
-    uint64_t dimensions; /* 0: all        */
+    uint64_t dimensions; /* 0: the model's width */
     bool is_base64;
     struct xm_embedding_job job;
 };
@@ -37,7 +38,7 @@ free_embeddings(void *work)
     xm_free(w);
 }
 
-/* With the exchange's lock. */
+/* Called with the exchange's lock. */
 static void
 cancel(void *work)
 {
@@ -47,7 +48,7 @@ cancel(void *work)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* The bytes of n numbers, f32 with the lowest byte first. */
+/* Adds the base64 of n numbers: f32, little-endian. */
 static void
 add_base64(struct xm_json_out *j, yyjson_mut_val *o, const float *x, uint64_t n)
 {
@@ -116,7 +117,7 @@ check_dimensions(const struct embeddings *w, uint64_t dimensions, uint64_t width
                      w->n, dimensions, MOST_NUMBERS);
 }
 
-/* Makes the answer: *rows is owned by the caller. */
+/* Makes the answer's JSON. */
 static bool
 make(const struct embeddings *w, struct xm_embedder *e, struct xm_json_out *j,
      struct xm_refusal *r)
@@ -139,7 +140,7 @@ make(const struct embeddings *w, struct xm_embedder *e, struct xm_json_out *j,
     return r->status == 0;
 }
 
-/* By the queue's thread. */
+/* Called by the queue's thread. */
 static void
 run(struct xm_embedder *e, const struct xm_error *why, void *ctx)
 {
@@ -156,7 +157,7 @@ run(struct xm_embedder *e, const struct xm_error *why, void *ctx)
         xm_json_end(&j);
         xm_refusal_answer(&r, x);
     }
-    xm_exchange_unref(x); /* which may free the work */
+    xm_exchange_unref(x); /* may free the work */
 }
 
 /* ---- the request ----------------------------------------------------------------------------- */
@@ -244,7 +245,7 @@ create(struct xm_exchange *x, struct xm_served *m, struct xm_refusal *r)
     return w;
 }
 
-/* A client that leaves meanwhile waits for the lock. */
+/* Submits the job under the lock, so that a client that leaves meanwhile waits. */
 static bool
 submit(struct embeddings *w, struct xm_refusal *r)
 {
@@ -258,7 +259,7 @@ submit(struct embeddings *w, struct xm_refusal *r)
                xm_refuse_for(r, &why);
         if (!good) {
             w->x->cancel = NULL;
-            xm_refs_drop(&w->x->refs); /* not the last: the caller has one */
+            xm_refs_drop(&w->x->refs); /* not the last reference: the caller has one */
         }
     }
     xm_exchange_unlock(w->x);

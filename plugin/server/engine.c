@@ -9,19 +9,20 @@
 #include "plugin/server/refusal.h"
 
 struct xm_served_thread {
-    struct xm_scheduler *scheduler; /* NULL, and no thread: the model gives no texts */
+    /* NULL, without a thread: the model generates no texts */
+    struct xm_scheduler *scheduler;
     pthread_t thread;
     bool is_started;
-    pthread_mutex_t lock; /* guards the rest */
+    pthread_mutex_t lock; /* guards the following members */
     pthread_cond_t woken;
     bool has_work, stops;
-    size_t n_waiting, n_running; /* behind the last step */
-    struct xm_error why;         /* of the last step      */
+    size_t n_waiting, n_running; /* after the last step */
+    struct xm_error why;         /* the error of the last step */
 };
 
-/* ---- the thread that steps ------------------------------------------------------------------ */
+/* ---- the thread that runs the steps ---------------------------------------------------------- */
 
-/* False: it is to stop. */
+/* Waits until there is work. Returns false: the thread must end. */
 static bool
 wait_for_work(struct xm_served_thread *t, size_t n_jobs)
 {
@@ -63,7 +64,7 @@ step_on(void *arg)
     return NULL;
 }
 
-/* Signals are the main thread's. */
+/* Starts the thread with signals blocked, because the main thread handles them. */
 static enum xm_status
 start(struct xm_served_thread *t, struct xm_error *err)
 {
@@ -165,7 +166,8 @@ xm_served_stop(struct xm_served *m)
     xm_embedding_queue_stop(m->embeddings);
     stop(m->thread);
     if (m->thread->scheduler)
-        xm_scheduler_end_all(m->thread->scheduler, NULL); /* that came meanwhile */
+        /* jobs submitted since the thread ended */
+        xm_scheduler_end_all(m->thread->scheduler, NULL);
 }
 
 void
@@ -189,7 +191,8 @@ xm_served_submit(struct xm_served *m, const struct xm_job *job, uint64_t *id,
     struct xm_served_thread *t = m->thread;
     if (!t->scheduler)
         return xm_fail(err, XM_UNSUPPORTED, "the model gives embeddings and no texts");
-    pthread_mutex_lock(&t->lock); /* no job comes behind the last look at them */
+    /* so that no job is submitted after the thread's last look at the jobs */
+    pthread_mutex_lock(&t->lock);
     const enum xm_status s = t->stops
                                  ? xm_fail(err, XM_CANCELLED, "the server is stopping")
                                  : xm_scheduler_submit(t->scheduler, job, id, err);

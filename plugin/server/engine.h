@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model that is served: compiled, its package, a scheduler, and the thread that steps it, which
- * sleeps while there are no jobs.
+ * A served model: the compiled model, its package, a scheduler, and the thread that runs the
+ * scheduler's steps, which sleeps while there are no jobs.
  *
- * A failure of the device ends the jobs that there are, with its sentence. Later jobs are tried
- * anew; on a lost device each fails.
+ * A failure of the device ends all current jobs with its sentence. Later jobs are tried again; on a
+ * lost device each of them fails.
  *
- * Embeddings are another program, with a thread of its own (embedding_queue.h).
+ * Embeddings are another program with its own thread (embedding_queue.h).
  */
 #ifndef XM_PLUGIN_SERVER_ENGINE_H
 #define XM_PLUGIN_SERVER_ENGINE_H
@@ -20,18 +20,18 @@ extern "C" {
 #endif
 
 struct xm_served_options {
-    const char *name;    /* which requests name it by; copied */
-    size_t slots;        /* texts that run together, > 0      */
-    size_t most_waiting; /* texts beside them; 0: no bound  */
-    /* Bound of prompt and text together, in tokens; 0: none */
+    const char *name;    /* the name by which requests select the model; copied */
+    size_t slots;        /* maximum number of texts that run together, > 0 */
+    size_t most_waiting; /* maximum number of other texts that wait; 0: no bound */
+    /* maximum number of tokens of prompt and answer together; 0: no bound */
     uint64_t context;
-    /* What holds where a request says nothing; its seed is not used. */
+    /* Defaults for requests; its seed is not used. */
     struct xm_sampling sampling;
-    /* As of xm_scheduler_set_prefix_store; it outlives the object. */
+    /* For xm_scheduler_set_prefix_store; it must outlive the served model. */
     struct xm_prefix_store *prefixes;
     struct xm_embedding_source embeddings;
-    /* The model gives embeddings and no texts: `compiled` is not stepped, and its texts are
-     * refused. Then `vocabulary` is that of ids; else 0. */
+    /* The model computes only embeddings: `compiled` is not run, and requests for texts are
+     * refused. Then `vocabulary` is the number of ids; else it is 0. */
     bool is_for_embeddings;
     uint64_t vocabulary;
 };
@@ -41,37 +41,38 @@ struct xm_refusal;
 struct xm_served {
     char *name; /* owned */
     struct xm_compiled *compiled;
-    struct xm_package *package; /* the caller's; NULL: ids only */
+    struct xm_package *package; /* owned by the caller; NULL: ids only */
     struct xm_served_options options;
-    uint64_t vocabulary; /* most ids; UINT64_MAX: not known */
+    uint64_t vocabulary; /* ids are below it; UINT64_MAX: not known */
     int64_t created;     /* seconds since 1970 */
     struct xm_metrics metrics;
     struct xm_served_thread *thread;       /* engine.c */
-    struct xm_embedding_queue *embeddings; /* NULL: it gives none */
+    struct xm_embedding_queue *embeddings; /* NULL: the model has no embeddings */
 };
 
-/* The package has been read: tokenizer, generation, facts, and chat template if there is one. It
- * outlives the object. XM_UNSUPPORTED: the device, or this model, runs one text at a time. */
+/* Creates a served model. The caller has read the package's tokenizer, generation, facts, and chat
+ * template if there is one; the package must outlive the object. XM_UNSUPPORTED: the device, or
+ * this model, can run only one text at a time. */
 enum xm_status xm_served_create(struct xm_compiled *compiled, struct xm_package *package,
                                 const struct xm_served_options *options,
                                 struct xm_served **out, struct xm_error *err);
-/* Ends its jobs as cancelled, and then its thread; takes no jobs any more. */
+/* Ends its jobs as cancelled, then its thread; later jobs are refused. */
 void xm_served_stop(struct xm_served *m);
-/* The same, and frees it. NULL is allowed. */
+/* Stops and frees it. NULL is allowed. */
 void xm_served_destroy(struct xm_served *m);
 
-/* As xm_scheduler_submit and xm_scheduler_cancel, and wakes the thread. Any thread. The scheduler
- * bounds the jobs that wait. */
+/* As xm_scheduler_submit and xm_scheduler_cancel, and wakes the thread. Any thread may call them.
+ * The scheduler bounds the number of waiting jobs. */
 enum xm_status xm_served_submit(struct xm_served *m, const struct xm_job *job,
                                 uint64_t *id, struct xm_error *err);
 void xm_served_cancel(struct xm_served *m, uint64_t id);
 
-/* Whether it has a tokenizer and a chat template; else refuses. */
+/* Whether the model has a tokenizer and a chat template; if not, refuses. */
 bool xm_served_takes_messages(const struct xm_served *m, struct xm_refusal *r);
 
-/* What there is now. Any thread. */
+/* Returns the current values of its metrics. Any thread may call it. */
 void xm_served_look(const struct xm_served *m, struct xm_metrics_now *out);
-/* Whether the last step worked; else *why is why it did not. */
+/* Whether the last step succeeded; if not, *why is its error. */
 bool xm_served_is_well(const struct xm_served *m, struct xm_error *why);
 
 #ifdef __cplusplus

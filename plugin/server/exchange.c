@@ -144,7 +144,8 @@ xm_exchange_take(struct xm_exchange *x, char *to, size_t most)
     if (n > 0)
         memcpy(to, x->out.text + x->n_sent, n);
     x->n_sent += n;
-    if (x->n_sent > x->out.n / 2) { /* a client that always lags a little keeps little */
+    /* saves memory for clients that always lag a little */
+    if (x->n_sent > x->out.n / 2) {
         xm_strbuf_drop(&x->out, x->n_sent);
         x->n_sent = 0;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Locks: a connection's exchange has one (exchange.h); `lock` guards the list of connections.
- * Neither is held while the other, or a lock of libmicrohttpd, may be waited for, but for an
- * exchange's, behind which a connection is resumed.
+ * Locks: each connection's exchange has one (exchange.h), and `lock` guards the list of
+ * connections. No thread that holds one of them waits for the other or for a lock of libmicrohttpd,
+ * with one exception: connections are resumed while an exchange's lock is held.
  */
 #include "plugin/server/http.h"
 
@@ -20,9 +20,9 @@
 
 enum {
     THREADS = 4,
-    HEADER_BYTES = 32 << 10, /* of a connection, most of all headers */
-    STREAM_BYTES = 16 << 10, /* sent at once */
-    SPARE = 64,              /* connections beyond the bound, whose requests get 503 */
+    HEADER_BYTES = 32 << 10, /* of all headers of a connection */
+    STREAM_BYTES = 16 << 10, /* maximum number of bytes sent at once */
+    SPARE = 64,              /* connections beyond the maximum, whose requests get 503 */
 };
 
 struct xm_http {
@@ -30,14 +30,15 @@ struct xm_http {
     struct MHD_Daemon *daemon;
     struct xm_watch *watch;
     struct xm_listener listener;
-    unsigned most;          /* connections */
+    unsigned most;          /* maximum number of connections */
     unsigned n_connections; /* atomic      */
     size_t n_open;          /* atomic      */
 };
 
 struct connection {
     struct xm_watched *watched;
-    bool is_beyond; /* the bound, as far as is known; its thread's */
+    /* the connection exceeds the maximum, as far as is known; used by its thread only */
+    bool is_beyond;
 };
 
 /* A request on its connection. */
@@ -47,14 +48,14 @@ struct request {
     struct xm_watched *watched;
     struct xm_exchange *x;
     bool is_refused; /* by its headers */
-    bool is_last;    /* of its connection, which is closed behind the answer */
+    bool is_last;    /* closes the connection after the answer */
     bool is_handled;
     bool is_suspended; /* under the exchange's lock */
 };
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* With the exchange's lock, in any thread. */
+/* Called with the exchange's lock, in any thread. */
 static void
 on_change(void *ctx)
 {
@@ -67,7 +68,7 @@ on_change(void *ctx)
     MHD_resume_connection(q->mhd);
 }
 
-/* With the exchange's lock, in the connection's thread. */
+/* Called with the exchange's lock, in the connection's thread. */
 static void
 suspend(struct request *q)
 {
@@ -126,7 +127,8 @@ add_headers(const struct request *q, struct MHD_Response *response)
     MHD_add_response_header(response, "Vary", "Origin");
     if (x->status == 204 && x->allow) {
         MHD_add_response_header(response, "Access-Control-Allow-Methods", x->allow);
-        /* clients have headers of their own, as anthropic-version */
+        /* allows any header, because clients have headers of their own, such as
+         * anthropic-version */
         const char *wanted = header(q->mhd, "Access-Control-Request-Headers");
         MHD_add_response_header(response, "Access-Control-Allow-Headers",
                                 wanted ? wanted
@@ -135,8 +137,9 @@ add_headers(const struct request *q, struct MHD_Response *response)
     }
 }
 
-/* Without the lock, which functions that send the answer take behind the library's. A client that
- * has gone may still read, but asks for nothing more. */
+/* Queues the answer. Called without the exchange's lock, because functions that send the answer
+ * take it while they hold the library's. If the client has disconnected, the connection is closed
+ * after the answer. */
 static enum MHD_Result
 queue(struct request *q, bool is_gone)
 {
@@ -166,12 +169,14 @@ queue(struct request *q, bool is_gone)
     return result;
 }
 
-/* Queues what there is, or waits for it. Once an answer has begun, only its text changes. */
+/* Queues the answer if it has begun, else suspends the connection. Once an answer has begun, only
+ * its text changes. */
 static enum MHD_Result
 answer(struct request *q)
 {
     struct xm_exchange *x = q->x;
-    if (xm_watch_is_gone(q->h->watch, q->watched)) /* before anybody listened */
+    /* disconnected before the watch began */
+    if (xm_watch_is_gone(q->h->watch, q->watched))
         xm_exchange_leave(x);
     xm_exchange_lock(x);
     const bool has_begun = x->status != 0, is_gone = x->is_gone;
@@ -221,7 +226,7 @@ open_request(struct xm_http *h, struct MHD_Connection *c, const char *url,
 
 /* ---- what HTTP itself forbids ---- */
 
-/* A header that may come once only, or more often with the same value. */
+/* A header that may occur only once, or repeatedly with the same value. */
 struct seen_header {
     const char *name, *value;
     bool differs;
@@ -239,8 +244,8 @@ see_header(void *ctx, enum MHD_ValueKind kind, const char *name, const char *val
     return MHD_YES;
 }
 
-/* Where a body ends must be certain, for servers on the way, too: or what one takes for a body is a
- * request for another (RFC 9112, 6.3). */
+/* Refuses requests whose body's length is ambiguous: proxies could find another end of the body, so
+ * that a part of it becomes a request of its own (RFC 9112, 6.3: request smuggling). */
 static bool
 check_length(const struct request *q, struct xm_refusal *r)
 {
@@ -260,7 +265,7 @@ check_length(const struct request *q, struct xm_refusal *r)
                                         "the request has Content-Length twice");
 }
 
-/* Refuses it on a connection beyond the bound, unless others have closed since. */
+/* Refuses the request if its connection exceeds the maximum, unless others have closed since. */
 static bool
 check_bound(const struct request *q, struct xm_refusal *r)
 {
@@ -285,7 +290,7 @@ check_request(struct request *q, const char *version)
     return false;
 }
 
-/* Its headers have come. What is refused for them is answered at once where a body follows, which
+/* The request's headers are complete. A refusal is answered at once even if a body follows, which
  * is then not read. */
 static enum MHD_Result
 begin(struct request *q, const char *version)
@@ -304,7 +309,7 @@ static void
 take_body(struct request *q, const char *bytes, size_t n)
 {
     struct xm_strbuf *body = &q->x->request.body;
-    if (body->n <= q->h->server->most_body) /* of more there is nothing to keep */
+    if (body->n <= q->h->server->most_body) /* a larger body is refused anyway */
         xm_strbuf_add_n(body, bytes, n);
 }
 
@@ -332,7 +337,7 @@ on_request(void *ctx, struct MHD_Connection *c, const char *url, const char *met
     return answer(q);
 }
 
-/* It has been answered, or its client has gone. */
+/* The request was answered, or the client has disconnected. */
 static void
 on_completed(void *ctx, struct MHD_Connection *c, void **state,
              enum MHD_RequestTerminationCode why)
@@ -391,7 +396,7 @@ on_connection(void *ctx, struct MHD_Connection *c, void **state,
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* What it says is about clients, which are told by HTTP's status. */
+/* Drops the library's messages: they concern clients, which get an HTTP status. */
 static void
 say_nothing(void *ctx, const char *format, va_list ap)
 {
@@ -412,10 +417,10 @@ start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error
         {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
         {MHD_OPTION_END, 0, NULL}};
     sigset_t all, before;
-    sigfillset(&all); /* signals are the main thread's */
+    sigfillset(&all); /* the main thread handles signals */
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    /* Without MHD_OPTION_STRICT_FOR_CLIENT, whose refusals are pages: check_request refuses. */
+    /* not MHD_OPTION_STRICT_FOR_CLIENT, which answers with HTML pages: check_request refuses */
     h->daemon = MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, say_nothing,
         NULL, MHD_OPTION_LISTEN_SOCKET, h->listener.fd, MHD_OPTION_THREAD_POOL_SIZE,
@@ -425,7 +430,7 @@ start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error
         on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (h->daemon)
-        h->listener.fd = -1; /* which the daemon closes */
+        h->listener.fd = -1; /* the daemon closes it */
     return h->daemon
                ? XM_OK
                : xm_fail(err, o->cert ? XM_INVALID : XM_IO,

@@ -83,7 +83,8 @@ xm_keys_free(struct xm_keys *k)
     *k = (struct xm_keys){.n = 0};
 }
 
-/* Looks at each character of the text, whatever the key is. */
+/* Returns whether the text differs from the key. Reads every character of the text, so that the
+ * time does not depend on the key. */
 static unsigned
 differs(struct xm_slice key, const char *text, size_t n)
 {

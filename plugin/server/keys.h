@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The keys by which clients are known: lines of a file.
+ * API keys, by which clients are recognised: the lines of a file.
  */
 #ifndef XM_PLUGIN_SERVER_KEYS_H
 #define XM_PLUGIN_SERVER_KEYS_H
@@ -18,16 +18,16 @@ enum { XM_MOST_KEYS = 1024, XM_MOST_KEY_BYTES = 512 };
 
 /* Zero-initialise. */
 struct xm_keys {
-    char *text;           /* of the file, owned */
-    struct xm_slice *all; /* owned; in the text */
+    char *text;           /* the file's text; owned */
+    struct xm_slice *all; /* owned; slices of the text */
     size_t n;
 };
 
-/* One key a line; empty lines and those that begin with '#' are none. XM_INVALID: there is no key,
- * or one is no key: it has blanks, or too many characters. */
+/* Reads one key from each line; empty lines and those that begin with '#' are skipped. XM_INVALID:
+ * the file has no key, or a key has blanks or too many characters. */
 enum xm_status xm_keys_read(const char *path, struct xm_keys *out, struct xm_error *err);
 void xm_keys_free(struct xm_keys *k);
-/* Whether the text is one of them. The time depends on the text's length alone. */
+/* Whether the text is one of the keys. The time depends only on the text's length. */
 bool xm_keys_has(const struct xm_keys *k, const char *text);
 
 #ifdef __cplusplus

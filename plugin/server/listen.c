@@ -16,7 +16,8 @@
 
 enum {
     BACKLOG = 128,
-    FIRST_GIVEN = 3 /* descriptor: SD_LISTEN_FDS_START of sd_listen_fds(3) */
+    /* first inherited descriptor: SD_LISTEN_FDS_START of sd_listen_fds(3) */
+    FIRST_GIVEN = 3
 };
 
 static bool
@@ -89,7 +90,7 @@ xm_listen(const char *host, uint16_t port, struct xm_listener *out, struct xm_er
     freeaddrinfo(found);
     if (s == XM_OK && err)
         *err = (struct xm_error){0};
-    return s == XM_OK || !err ? s : err->status; /* the first cause */
+    return s == XM_OK || !err ? s : err->status; /* the error of the first address */
 }
 
 bool

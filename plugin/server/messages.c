@@ -42,7 +42,7 @@ no_memory(struct xm_refusal *r)
 
 /* ---- content --------------------------------------------------------------------------------- */
 
-/* NULL: absent, or null. */
+/* Returns a member; NULL: it is absent or null. */
 static yyjson_val *
 member(yyjson_val *o, const char *name)
 {
@@ -108,7 +108,7 @@ add_copy(struct xm_json_out *j, yyjson_mut_val *o, const char *key, yyjson_val *
     xm_json_add_value(j, o, key, yyjson_val_mut_copy(j->doc, v));
 }
 
-/* JSON in a string, and where it is none, the string. */
+/* Adds arguments: a string with JSON becomes its value; any other string stays a string. */
 static void
 add_arguments(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *arguments)
 {
@@ -209,7 +209,8 @@ add_texts(struct xm_json_out *j, yyjson_mut_val *o, yyjson_val *message,
     return true;
 }
 
-/* What the assistant has done beside saying something, or in its place. */
+/* Whether the message must have content: an assistant's message need not if it has tool calls or
+ * reasoning. */
 static bool
 needs_content(const char *role, yyjson_val *message)
 {
@@ -243,7 +244,8 @@ add_message(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *message, si
 
 /* ---- variables ------------------------------------------------------------------------------- */
 
-/* What the template gets otherwise, and names whose texts would be control tokens. */
+/* Whether a template variable may not be set by requests: the conversation's own variables, and
+ * names whose values are control tokens. */
 static bool
 is_kept(const char *name)
 {
@@ -277,7 +279,7 @@ xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
     return true;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the result ---------------------------------------------------------------------------- */
 
 bool
 xm_messages_finish(struct xm_json_out *j, yyjson_mut_val *list,

@@ -71,7 +71,7 @@ xm_metrics_add_embeddings(struct xm_metrics *m, uint64_t n, uint64_t tokens)
 
 /* ---- text -------------------------------------------------------------------------------- */
 
-/* A label's value: backslash, quote and line feed are escaped. */
+/* Appends a label's value with backslash, quote and newline escaped. */
 static void
 add_label(struct xm_strbuf *out, const char *model)
 {
@@ -96,8 +96,8 @@ add_head(struct xm_strbuf *out, const char *name, const char *type, const char *
 
 struct row {
     const char *name, *type, *help;
-    size_t at;   /* uint64_t */
-    bool is_now; /* of struct xm_metrics_now */
+    size_t at;   /* offset of a uint64_t */
+    bool is_now; /* in struct xm_metrics_now instead of struct xm_metrics */
 };
 
 /* clang-format off */

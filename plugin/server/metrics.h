@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a served model has done, as Prometheus reads it (text format 0.0.4).
+ * Counters and histograms of a served model, in Prometheus' text format 0.0.4.
  */
 #ifndef XM_PLUGIN_SERVER_METRICS_H
 #define XM_PLUGIN_SERVER_METRICS_H
@@ -26,7 +26,7 @@ struct xm_histogram {
 
 enum xm_metrics_end { XM_ENDED_WHOLE, XM_ENDED_CANCELLED, XM_ENDED_FAILED, XM_N_ENDS };
 
-/* Any thread may add: a lock guards it. */
+/* Any thread may add to it; the lock guards it. */
 struct xm_metrics {
     pthread_mutex_t lock;
     uint64_t prompt_tokens, reused_tokens, new_tokens, texts[XM_N_ENDS], refused;
@@ -37,7 +37,8 @@ struct xm_metrics {
 enum xm_status xm_metrics_init(struct xm_metrics *m, struct xm_error *err);
 void xm_metrics_free(struct xm_metrics *m);
 
-/* A token has come, `seconds` after the text was asked for, or after the token before it. */
+/* Counts a token that came `seconds` after the request for its text, or after the previous
+ * token. */
 void xm_metrics_add_token(struct xm_metrics *m, bool is_first, double seconds);
 struct xm_metrics_text {
     uint64_t prompt, reused;
@@ -45,14 +46,14 @@ struct xm_metrics_text {
 };
 void xm_metrics_add_text(struct xm_metrics *m, const struct xm_metrics_text *text);
 void xm_metrics_add_refused(struct xm_metrics *m);
-/* A request for embeddings of n inputs was answered. */
+/* Counts a request for embeddings of n inputs. */
 void xm_metrics_add_embeddings(struct xm_metrics *m, uint64_t n, uint64_t tokens);
 
-/* What there is now. */
+/* The current values. */
 struct xm_metrics_now {
-    const char *model; /* its name, the value of a label */
+    const char *model; /* the model's name, used as a label */
     uint64_t waiting, running, slots;
-    uint64_t embeddings_waiting; /* requests                                            */
+    uint64_t embeddings_waiting;              /* number of embedding requests */
     uint64_t pages, used_pages, cached_pages; /* of the KV cache; pages = 0: not known */
 };
 /* Appends the samples of n models. */

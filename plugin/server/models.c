@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GET /v1/models, /v1/models/NAME, /props, /metrics and /health: what there is, what it does, and
- * whether it works.
+ * GET /v1/models, /v1/models/NAME, /props, /metrics and /health: describe the models, their
+ * counters, and their health.
  */
 #include <string.h>
 
@@ -49,8 +49,8 @@ xm_answer_model(struct xm_exchange *x)
     xm_answer_json(x, &j);
 }
 
-/* 503 where the server is stopping, or a device does not answer any more. After other failures the
- * next text may work. */
+/* Answers 503 if the server is stopping or a device is lost. After other failures the next text may
+ * succeed. */
 void
 xm_answer_health(struct xm_exchange *x)
 {
@@ -77,7 +77,7 @@ xm_answer_health(struct xm_exchange *x)
     xm_answer_json(x, &j);
 }
 
-/* What a client has to know to ask well. */
+/* Answers with the facts that clients need for their requests. */
 void
 xm_answer_props(struct xm_exchange *x)
 {

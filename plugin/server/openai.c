@@ -84,7 +84,7 @@ xm_openai_fail(struct xm_completion *c, const struct xm_refusal *why)
     xm_strbuf_free(&text);
 }
 
-/* The characters may be a part of one, of which JSON can only have the bytes. */
+/* The text of a token may be an incomplete character, which JSON can express only as bytes. */
 void
 xm_openai_token(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o,
                 int32_t id, double log_prob)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the endpoints of OpenAI's API share: the begin of an answer, choices, probabilities, usage.
+ * Functions shared by the endpoints of OpenAI's API: the common members of answers, choices,
+ * probabilities, usage.
  */
 #ifndef XM_PLUGIN_SERVER_OPENAI_H
 #define XM_PLUGIN_SERVER_OPENAI_H
@@ -11,32 +12,33 @@
 extern "C" {
 #endif
 
-/* Adds a text that ends with NUL; NULL: null. */
+/* Adds a NUL-terminated text; NULL: adds null. */
 void xm_openai_text(struct xm_json_out *j, yyjson_mut_val *o, const char *key,
                     const char *text);
 void xm_openai_strbuf(struct xm_json_out *j, yyjson_mut_val *o, const char *key,
                       const struct xm_strbuf *text);
-/* id, object, created, model and system_fingerprint. */
+/* Adds id, object, created, model and system_fingerprint. */
 void xm_openai_head(const struct xm_completion *c, struct xm_json_out *j,
                     const char *object);
 void xm_openai_usage(const struct xm_completion *c, struct xm_json_out *j);
-/* Begins an event of a stream with one choice; returns the choice, without its end. */
+/* Begins an event of a stream with one choice and returns the choice, to which the caller adds
+ * members. */
 yyjson_mut_val *xm_openai_chunk(const struct xm_completion_text *t, struct xm_json_out *j,
                                 const char *object);
-/* The event with the usage, where it is wanted, and the last one. */
+/* Appends the event with the usage, if it is wanted, and the final event. */
 void xm_openai_finish(struct xm_completion *c, const char *object);
 void xm_openai_fail(struct xm_completion *c, const struct xm_refusal *why);
-/* Adds token, logprob and bytes of an id. */
+/* Adds the members token, logprob and bytes of an id. */
 void xm_openai_token(const struct xm_completion *c, struct xm_json_out *j,
                      yyjson_mut_val *o, int32_t id, double log_prob);
 
-/* A member of a body that is a text, a list of token ids, or a list of these. */
+/* Reads a member of a body that is a text, a list of token ids, or a list of these. */
 struct xm_openai_prompts {
     const char *name, *plural; /* "prompt", "prompts" */
     size_t most;
     const struct xm_served *model;
-    /* Called with each, in order; `where` is its place in the body. What the prompt points to stays
-     * until it returns. False: it has refused. */
+    /* Called for each prompt in order; `where` is its place in the body. The prompt's strings are
+     * valid until the reading function returns. Returning false: the prompt was refused. */
     bool (*add)(void *ctx, const struct xm_prompt *prompt, const char *where,
                 struct xm_refusal *r);
     void *ctx;

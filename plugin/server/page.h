@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of the page for people, as CMake embeds them from plugin/server/page.
+ * The files of the web page, which CMake embeds from plugin/server/page.
  */
 #ifndef XM_PLUGIN_SERVER_PAGE_H
 #define XM_PLUGIN_SERVER_PAGE_H
@@ -19,7 +19,7 @@ struct xm_page_file {
 extern const struct xm_page_file xm_page_files[];
 extern const size_t xm_n_page_files;
 
-/* The file of a request's path; NULL: there is none. */
+/* Returns the file with a request's path; NULL: there is none. */
 const struct xm_page_file *xm_page_find(const char *path);
 
 struct xm_exchange;

@@ -11,7 +11,7 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
 
-/* What clients call a status of HTTP. */
+/* The error types that clients know for an HTTP status. */
 static const struct kind {
     int status;
     const char *openai, *anthropic;
@@ -72,6 +72,8 @@ xm_place(const char *fmt, ...)
 }
 
 /* Paths of this machine are nobody else's business: all but their last part becomes "…". */
+/* Replaces all but the last component of paths by "…", because clients need not know this machine's
+ * files. */
 static void
 hide_paths(const char *text, struct xm_strbuf *out)
 {
@@ -142,7 +144,7 @@ xm_refusal_print(const struct xm_refusal *r, enum xm_error_form form,
         add_text(&j, o, "param", r->param);
         add_text(&j, o, "code", r->code);
     }
-    if (!xm_json_write(&j, out)) /* of which there is no more memory for */
+    if (!xm_json_write(&j, out)) /* out of memory: a constant text */
         xm_strbuf_add(out, "{\"error\":{\"type\":\"server_error\",\"message\":\"out of "
                            "memory\",\"param\":null,\"code\":null}}");
     xm_json_end(&j);

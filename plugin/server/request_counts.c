@@ -30,7 +30,8 @@ xm_request_counts_add(struct xm_request_counts *c, const struct xm_route *route,
     __atomic_add_fetch(&c->n[index_of(route)][i], 1, __ATOMIC_RELAXED);
 }
 
-/* Each endpoint has its good answers, so that a rate of them is there before the first. */
+/* Prints status 200 of each endpoint even if it is 0, so that a rate can be computed from the first
+ * request on. */
 void
 xm_request_counts_print(struct xm_request_counts *c, struct xm_strbuf *out)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * POST /v1/responses: the answer to a text or a conversation, as OpenAI's newer API has it. Nothing
- * is stored: each request has its whole conversation, with the calls of tools that were made
- * (function_call) and what came of them (function_call_output). Tools are functions: the server has
- * none of its own.
+ * POST /v1/responses: answers a text or a conversation, in the form of OpenAI's newer API. Nothing
+ * is stored: each request has its whole conversation, with earlier tool calls (function_call) and
+ * their results (function_call_output). Tools are functions; the server has no tools of its own.
  */
 #include <string.h>
 
@@ -13,10 +12,10 @@
 
 /* ---- the response ---------------------------------------------------------------------------- */
 
-/* Items of the output: a message, at place t->message_place - 1 among them (0: there is none), and
- * calls of tools. t->n_items have begun. */
+/* Items of the output: a message, with index t->message_place - 1 (place 0: no message), and tool
+ * calls. t->n_items have begun. */
 
-/* The id of an item: the message, or a call by its number. */
+/* Adds the id of an item: of the message, or of call number i. */
 static void
 add_id(const struct xm_completion_text *t, const char *prefix, size_t i,
        struct xm_json_out *j, yyjson_mut_val *o, const char *key)
@@ -53,7 +52,7 @@ is_cut(const struct xm_completion_text *t)
     return t->finish && strcmp(t->finish, "length") == 0;
 }
 
-/* The item in which a text is cut is the last. */
+/* Whether the message was cut off. Only the last item can be. */
 static bool
 message_is_cut(const struct xm_completion_text *t)
 {
@@ -76,7 +75,7 @@ add_message(const struct xm_completion_text *t, struct xm_json_out *j, yyjson_mu
         add_content(t, j, xm_json_add_object(j, list, NULL));
 }
 
-/* The i-th call; without its arguments where it has just begun. */
+/* Adds call number i; is_whole false: without its arguments, because it has just begun. */
 static void
 add_call(const struct xm_completion_text *t, const struct xm_tool_call *call, size_t i,
          bool is_whole, struct xm_json_out *j, yyjson_mut_val *o)
@@ -134,7 +133,7 @@ add_usage(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *
     xm_json_add_whole(j, usage, "total_tokens", u.prompt + u.made);
 }
 
-/* As the request has them; clients read them back. */
+/* Adds the tools as the request has them, because clients read them back. */
 static void
 add_tools(const struct xm_completion *c, struct xm_json_out *j, yyjson_mut_val *o)
 {
@@ -204,7 +203,7 @@ tell_message(struct xm_completion_text *t, const char *type)
     xm_completion_event(t->of, type, &j);
 }
 
-/* Begins an event of the only part of the message. */
+/* Begins an event for the message's only part. */
 static void
 begin_part_event(struct xm_completion_text *t, struct xm_json_out *j, const char *type)
 {
@@ -260,7 +259,7 @@ tell_call_item(struct xm_completion_text *t, const struct xm_text_part *part,
     xm_completion_event(t->of, type, &j);
 }
 
-/* Its arguments come at once: by "delta" and by "arguments". */
+/* Writes a call's complete arguments as one event, under `key` "delta" or "arguments". */
 static void
 tell_arguments(struct xm_completion_text *t, const struct xm_text_part *part,
                const char *type, const char *key)
@@ -287,7 +286,7 @@ tell_call(struct xm_completion_text *t, const struct xm_text_part *part)
 
 /* ---- a stream: text ---- */
 
-/* Thoughts are not told. */
+/* Writes a part of the message; thoughts are not written. */
 static void
 tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
 {
@@ -303,7 +302,7 @@ tell_part(struct xm_completion_text *t, const struct xm_text_part *part)
     xm_completion_event(t->of, "response.output_text.delta", &j);
 }
 
-/* A response has an item at least. */
+/* Ends a text. A response must have at least one item. */
 static void
 tell_end(struct xm_completion_text *t)
 {
@@ -367,7 +366,7 @@ add_message_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
     return good;
 }
 
-/* A call that the model has made is of the assistant's message before it, or of one of its own. */
+/* Adds an earlier tool call to the assistant's message before it, or to a new one. */
 static bool
 add_call_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
                const char *where, struct xm_refusal *r)
@@ -400,7 +399,7 @@ add_result_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
     return good;
 }
 
-/* What the model has reasoned before is not told to it again. */
+/* Skips earlier reasoning, which is not passed to the model again. */
 static bool
 skip_input(struct xm_json_out *j, yyjson_mut_val *list, yyjson_val *item,
            const char *where, struct xm_refusal *r)

@@ -12,16 +12,16 @@ extern "C" {
 #endif
 
 enum xm_route_access {
-    XM_ROUTE_KEY, /* a client shows a key, where the server has some */
-    XM_ROUTE_OPEN /* anybody may ask                                 */
+    XM_ROUTE_KEY, /* the client needs a key, if the server has keys */
+    XM_ROUTE_OPEN /* no key is needed */
 };
 
 struct xm_route {
     const char *method, *path;
     enum xm_error_form form;
     enum xm_route_access access;
-    /* Answers, or begins the work that does. Called without the lock; of POST, the body has come
-     * whole, and its content type is JSON. */
+    /* Answers, or begins the work that will answer. Called without the lock. For POST, the body is
+     * complete and its content type is JSON. */
     void (*answer)(struct xm_exchange *x);
 };
 extern const struct xm_route xm_routes[];
@@ -31,8 +31,8 @@ extern const size_t xm_n_routes;
 #include "plugin/server/routes.def"
 #undef ROUTE
 
-/* The row of a path that takes the method; NULL: there is none. *methods gets the methods of the
- * path, apart by ", ": empty: there is no such path. Fields behind '?' do not count. */
+/* Returns the row of a path that accepts the method; NULL: there is none. *methods becomes the
+ * path's methods, separated by ", "; empty: there is no such path. A query after '?' is ignored. */
 const struct xm_route *xm_route_find(const char *method, const char *path,
                                      struct xm_strbuf *methods);
 

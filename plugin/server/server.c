@@ -30,7 +30,7 @@ add_method(struct xm_strbuf *methods, const char *method)
                      strcmp(method, "GET") == 0 ? ", HEAD" : "");
 }
 
-/* A row's path that ends with an asterisk is of all that begin so. */
+/* Whether the path is the row's, or begins like a row's path that ends with an asterisk. */
 static bool
 is_path(const char *row, const char *path, size_t n)
 {
@@ -68,9 +68,9 @@ xm_route_find(const char *method, const char *path, struct xm_strbuf *methods)
     return found;
 }
 
-/* ---- who may ask ---------------------------------------------------------------------------- */
+/* ---- access -------------------------------------------------------------------------------- */
 
-/* The host of "host:port" or "[host]:port". */
+/* Returns the host of "host:port" or "[host]:port". */
 static struct xm_slice
 host_of(const char *header)
 {
@@ -164,7 +164,7 @@ find_route(struct xm_exchange *x, struct xm_refusal *r)
     else
         xm_refuse(r, 405, NULL, "method_not_allowed", "'%s' takes %s, not %.16s",
                   path.text, xm_strbuf_text(&methods), q->method);
-    if (methods.n) /* of HTTP, for 405 and OPTIONS */
+    if (methods.n) /* for the header Allow of 405 and OPTIONS */
         x->allow = strstr(xm_strbuf_text(&methods), "POST") ? "POST" : "GET, HEAD";
     xm_strbuf_free(&methods);
     return x->route != NULL;
@@ -228,7 +228,7 @@ xm_server_allows_origin(const struct xm_server *s, const char *origin)
 
 /* ---- bodies --------------------------------------------------------------------------------- */
 
-/* Whether lists and objects are nested more deeply than anybody needs. */
+/* Whether lists and objects are nested more deeply than XM_MOST_DEPTH. */
 static bool
 is_deep(const char *text, size_t n)
 {

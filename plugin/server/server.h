@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server without its sockets: models, who may ask, and which function answers (routes.h). The
- * transport gives it exchanges:
+ * The server without its sockets: the models, access rules, and the functions that answer
+ * (routes.h). The transport passes exchanges to it:
  *
  *     headers ──► xm_server_admit ──► body ──► xm_server_handle ──► the exchange is answered
  *                      └──► refused: 401, 403, 404, 405, 413, 415, 503
@@ -20,44 +20,48 @@
 extern "C" {
 #endif
 
-#define XM_SERVER_BODY ((size_t)16 << 20) /* bytes, by default */
-enum { XM_MOST_DEPTH = 64 };              /* of lists and objects in a body */
+#define XM_SERVER_BODY ((size_t)16 << 20) /* bytes of a body; default of most_body */
+enum { XM_MOST_DEPTH = 64 };              /* nesting of lists and objects in a body */
 
 struct xm_server {
-    struct xm_served **models; /* the caller's; the first is who is meant by no name */
+    /* owned by the caller; requests without a model name use the first */
+    struct xm_served **models;
     size_t n_models;
-    const struct xm_keys *keys; /* the caller's; none: nobody needs one */
-    /* The name by which the server was told to listen, set by its transport. On loopback the Host
-     * header must be it, or a name of loopback, so that a web page cannot reach the server by a
+    const struct xm_keys *keys; /* owned by the caller; empty or NULL: no key is needed */
+    /* The name on which the server was told to listen, set by its transport. On loopback the Host
+     * header must be this name or a loopback name, so that a web page cannot reach the server by a
      * name of its own (DNS rebinding). NULL: any name. */
     const char *host;
-    const char *cors_origin; /* whose pages may ask; "*": all; NULL: none */
-    size_t most_body;        /* bytes */
-    bool is_draining;        /* xm_flag_get: no new texts are taken */
-    uint64_t n_ids;          /* of answers so far; atomic */
+    /* origin whose pages may read answers; "*": all; NULL: none */
+    const char *cors_origin;
+    size_t most_body; /* bytes */
+    bool is_draining; /* read with xm_flag_get: new texts are refused */
+    uint64_t n_ids;   /* number of answers so far; atomic */
     struct xm_request_counts requests;
 };
 
-/* Finds the route. False: the exchange has been refused, and the body is not wanted. */
+/* Finds the route. Returns false if the exchange was refused; then the body is not needed. */
 bool xm_server_admit(struct xm_exchange *x, uint64_t body_bytes);
 void xm_server_handle(struct xm_exchange *x);
-/* Whether cors_origin can be it: "*", "null" (pages of files), or scheme://host[:port], no more. */
+/* Whether the text is a valid cors_origin: "*", "null" (pages in files), or
+ * scheme://host[:port]. */
 bool xm_server_is_origin(const char *text);
-/* Whether pages of this origin may read answers; the value of the header then. */
+/* Returns the value of the CORS header if pages of this origin may read answers; else NULL. */
 const char *xm_server_allows_origin(const struct xm_server *s, const char *origin);
 
-/* ---- for those who answer ---- */
+/* ---- functions for endpoints ---- */
 
-/* The body, which is an object; the caller frees *doc with yyjson_doc_free. */
+/* Parses the body, which must be an object; the caller frees *doc with yyjson_doc_free. */
 bool xm_body_read(const struct xm_exchange *x, yyjson_doc **doc, struct xm_refusal *r);
-/* The model that "model" names; absent or empty: the first. NULL: refused. */
+/* Returns the model that the member "model" names; the first one if it is absent or empty. NULL:
+ * refused. */
 struct xm_served *xm_body_model(const struct xm_exchange *x, yyjson_val *body,
                                 struct xm_refusal *r);
-/* The model of this name; NULL: refused. */
+/* Returns the model with this name; NULL: refused. */
 struct xm_served *xm_server_model(const struct xm_server *s, struct xm_slice name,
                                   struct xm_refusal *r);
 struct xm_json_out;
-/* Answers with this JSON, or 503 where there was no memory for it; ends *j. Takes the lock. */
+/* Answers with this JSON, or 503 if memory was missing; frees *j. Takes the lock. */
 void xm_answer_json(struct xm_exchange *x, struct xm_json_out *j);
 
 #ifdef __cplusplus

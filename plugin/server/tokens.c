@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What needs no device: POST /tokenize, /detokenize and /apply-template.
+ * Endpoints that need no device: POST /tokenize, /detokenize and /apply-template.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "plugin/server/openai.h"
 #include "plugin/server/tools.h"
 
-/* A body, and the model that it names; free the document. */
+/* A body and the model that it names; free the document. */
 struct asked {
     yyjson_doc *doc;
     yyjson_val *body;
@@ -146,7 +146,7 @@ apply_template(const struct asked *a, struct xm_json_out *j, struct xm_refusal *
     return good;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- the endpoints ------------------------------------------------------------------------- */
 
 static void
 answer(struct xm_exchange *x,

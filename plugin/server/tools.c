@@ -8,10 +8,11 @@
 #include "runtime/util/memory.h"
 
 /* clang-format off */
-/* Where an API has a tool's members; NULL: in the tool itself. */
+/* The members of a tool in an API: the object with its name (NULL: the tool itself), and its
+ * schema. */
 static const struct api {
     const char *function, *parameters;
-    const char *types; /* of tools that are functions; another type is refused */
+    const char *types; /* tool types that mean functions; others are refused */
     bool needs_type;
 } apis[] = {
     [XM_TOOLS_CHAT]      = { "function", "parameters",   "function",        true },
@@ -19,7 +20,7 @@ static const struct api {
     [XM_TOOLS_MESSAGES]  = { NULL,       "input_schema", "custom function", false },
 };
 
-/* What "tool_choice" says by a word, or by its "type". */
+/* The meaning of "tool_choice", a word, or of its member "type". */
 static const struct choice {
     const char *word;
     bool is_none, must_call;
@@ -39,7 +40,7 @@ is_there(yyjson_val *v)
 
 /* ---- tools ----------------------------------------------------------------------------------- */
 
-/* The object that has a tool's name. */
+/* Returns the object with a tool's name. */
 static yyjson_val *
 function_of(const struct api *api, yyjson_val *tool)
 {
@@ -123,7 +124,7 @@ read_tools(struct xm_wish *w, const struct api *api, yyjson_val *tools,
     return true;
 }
 
-/* ---- which are to be called ------------------------------------------------------------------ */
+/* ---- tool_choice --------------------------------------------------------------------------- */
 
 static void
 choose_none(struct xm_wish *w)
@@ -160,8 +161,8 @@ choose_word(struct xm_wish *w, yyjson_val *word, const char *place, struct xm_re
                            "names a function");
 }
 
-/* A word, {"type": "function", "function": {"name": …}}, {"type": "function", "name": …}, or in
- * Anthropic's words {"type": auto, any, none or tool, "name": …}. */
+/* Reads a tool_choice: a word, {"type": "function", "function": {"name": …}}, {"type": "function",
+ * "name": …}, or Anthropic's {"type": auto, any, none or tool, "name": …}. */
 static bool
 read_choice(struct xm_wish *w, yyjson_val *choice, struct xm_refusal *r)
 {
@@ -189,7 +190,7 @@ read_parallel(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
     return true;
 }
 
-/* Whether the template does anything with tools. */
+/* Refuses tools if the chat template ignores them. */
 static bool
 check_template(const struct xm_wish *w, struct xm_refusal *r)
 {
@@ -214,9 +215,9 @@ xm_tools_read(struct xm_wish *w, enum xm_tools_api api, yyjson_val *body,
     return check_template(w, r);
 }
 
-/* ---- what becomes of it ---------------------------------------------------------------------- */
+/* ---- the grammar and the template ---------------------------------------------------------- */
 
-/* Schemas are to blame, or all of it. */
+/* Refuses the schema of one tool, or all tools if `which` is NULL. */
 static bool
 refuse_grammar(const struct xm_wish *w, const struct xm_tool *which,
                const struct xm_error *why, struct xm_refusal *r)
@@ -242,7 +243,7 @@ xm_tools_grammar(struct xm_wish *w, struct xm_refusal *r)
     if (w->tools.may_call.n == 0 || (!w->tools.must_call && !w->tools.one && !is_strict))
         return true;
     if (w->grammar && !w->tools.must_call)
-        return true; /* the answer has another form, and calls nothing */
+        return true; /* the answer must match another grammar, and calls nothing */
     if (w->grammar)
         return xm_refuse(r, 400, "tool_choice", "invalid_value",
                          "'tool_choice' wants a call, and another member wants a form of "
@@ -271,7 +272,7 @@ xm_tools_add(const struct xm_wish *w, struct xm_json_out *variables)
     yyjson_mut_val *list = xm_json_add_array(variables, NULL, "tools");
     yyjson_arr_foreach(w->tools.of_body, i, n, tool)
     {
-        if (w->tools.member) { /* as templates have it */
+        if (w->tools.member) { /* the form that templates expect */
             xm_json_add_value(variables, list, NULL,
                               yyjson_val_mut_copy(variables->doc, tool));
             continue;

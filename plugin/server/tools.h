@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tools of a request, and whether its answer has to call one:
+ * The tools of a request, and the rules for calling them:
  *
  *     tools                  functions with a name and a JSON Schema of their arguments
  *     tool_choice            auto, none, any call (required, any), or a call of one function
- *     parallel_tool_calls    false: one call at most (Anthropic: disable_parallel_tool_use)
+ *     parallel_tool_calls    false: at most one call (Anthropic: disable_parallel_tool_use)
  *
- * The model is told of the tools by its chat template. Calls that are forced, strict or bounded are
- * written by a grammar (plugin/text/tool_grammar.h).
+ * The chat template describes the tools to the model. A grammar (plugin/text/tool_grammar.h)
+ * enforces calls that are required, strict or limited in number.
  */
 #ifndef XM_PLUGIN_SERVER_TOOLS_H
 #define XM_PLUGIN_SERVER_TOOLS_H
@@ -25,17 +25,17 @@ extern "C" {
 
 enum { XM_MOST_TOOLS = 512 };
 
-/* How an API says it. */
+/* The API that defines the form of tools. */
 enum xm_tools_api { XM_TOOLS_CHAT, XM_TOOLS_RESPONSES, XM_TOOLS_MESSAGES };
 
-/* Reads all of it into the wish, in which the tools are none where none may be called. The body
- * outlives the wish. */
+/* Reads the tools and rules into the wish; without any tools if none may be called. The body must
+ * outlive the wish. */
 bool xm_tools_read(struct xm_wish *w, enum xm_tools_api api, yyjson_val *body,
                    struct xm_refusal *r);
-/* Makes the grammar of the wish, where one is needed, behind what else it says of its form. */
+/* Makes the wish's grammar, if calls need one. Call it after the wish's form was read. */
 bool xm_tools_grammar(struct xm_wish *w, struct xm_refusal *r);
-/* Adds the template's variable "tools": {"type": "function", "function": {name, description,
- * parameters}}, each. */
+/* Adds the template's variable "tools", a list of {"type": "function", "function": {name,
+ * description, parameters}}. */
 void xm_tools_add(const struct xm_wish *w, struct xm_json_out *variables);
 
 #ifdef __cplusplus

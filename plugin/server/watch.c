@@ -16,12 +16,12 @@
 enum { EVENTS = 32 };
 
 struct xm_watched {
-    struct xm_watched *next, **at; /* under the lock */
+    struct xm_watched *next, **at; /* guarded by the lock */
     uint64_t id;
     int fd;
     int64_t deadline;      /* atomic: milliseconds of the clock; INT64_MAX: none */
-    bool is_gone;          /* under the lock                                     */
-    struct xm_exchange *x; /* referenced, under the lock; NULL: none        */
+    bool is_gone;          /* guarded by the lock */
+    struct xm_exchange *x; /* referenced, guarded by the lock; NULL: none */
 };
 
 struct xm_watch {
@@ -51,8 +51,8 @@ wake(struct xm_watch *w)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* Milliseconds until the next deadline; -1: there is none. Those that have passed are cut: who
- * waits for the socket sees that it is closed. */
+/* Shuts down connections whose deadline has passed, which wakes the thread that waits for the
+ * socket. Returns the milliseconds until the next deadline; -1: there is none. */
 static int
 cut_late_ones(struct xm_watch *w)
 {
@@ -256,7 +256,7 @@ xm_watch_is_gone(struct xm_watch *w, const struct xm_watched *c)
 void
 xm_watch_stop_all(struct xm_watch *w)
 {
-    uint64_t after = UINT64_MAX; /* newer ones stand in front */
+    uint64_t after = UINT64_MAX; /* newer connections come first in the list */
     for (bool found = true; found;) {
         struct xm_exchange *x = NULL;
         pthread_mutex_lock(&w->lock);

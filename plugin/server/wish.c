@@ -9,7 +9,7 @@
 #include "runtime/util/json.h"
 
 /* clang-format off */
-/* Members that would change a text. */
+/* Unsupported members that would change a text. */
 static const char *const not_supported[] = {
     "guided_regex", "guided_choice",
     "functions", "function_call", "audio", "prediction", "web_search_options",
@@ -25,7 +25,7 @@ xm_wish_init(struct xm_wish *w, const struct xm_served *m)
     *w = (struct xm_wish){
         .model = m, .sampling = m->options.sampling, .max_tokens = UINT64_MAX, .n = 1};
     w->sampling.seed = xm_sampling_random_seed();
-    w->sampling.only_new = false; /* until it is known how many tokens penalties see */
+    w->sampling.only_new = false; /* set below, when repeat_last_n is known */
 }
 
 void
@@ -38,7 +38,7 @@ xm_wish_free(struct xm_wish *w)
 
 /* ---- members -------------------------------------------------------------------------------- */
 
-/* NULL: absent, or null. */
+/* Returns a member; NULL: it is absent or null. */
 static yyjson_val *
 member(yyjson_val *body, const char *name)
 {
@@ -46,7 +46,7 @@ member(yyjson_val *body, const char *name)
     return v && !yyjson_is_null(v) ? v : NULL;
 }
 
-/* What stands behind the last dot of a place. */
+/* Returns the part after the last dot of a place. */
 static const char *
 key_of(const char *place)
 {
@@ -71,7 +71,7 @@ xm_wish_text(yyjson_val *body, const char *place, yyjson_val **out, struct xm_re
     return !*out || yyjson_is_str(*out) || xm_refuse_value(r, place, *out, "a string");
 }
 
-/* A number without a fraction, also one that is written with a point or an exponent. */
+/* Whether a number has no fraction, even if it is written with a point or an exponent. */
 static bool
 is_whole(yyjson_val *v, uint64_t *out)
 {
@@ -80,7 +80,7 @@ is_whole(yyjson_val *v, uint64_t *out)
     return yyjson_is_uint(v) || (yyjson_is_real(v) && (double)*out == x);
 }
 
-/* Whole numbers that are taken. */
+/* Describes the accepted whole numbers. */
 static struct xm_shown
 range_of(uint64_t least, uint64_t most)
 {
@@ -114,7 +114,7 @@ check_bias(const struct xm_wish *w, struct xm_refusal *r)
     return true;
 }
 
-/* The sentence begins with the member's name. */
+/* Reads the sampling options. Errors begin with the member's name. */
 static bool
 read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
 {
@@ -130,7 +130,8 @@ read_sampling(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
                    ? xm_refuse(r, 400, name, "invalid_value", "%s", why.text)
                    : xm_refuse_for(r, &why);
     }
-    /* OpenAI's penalties see new tokens; over a number of last ones, as llama.cpp has it, all */
+    /* penalties count new tokens, as OpenAI's; with a number of last tokens, as llama.cpp's, all
+     * tokens */
     w->sampling.only_new = w->sampling.last_n <= 0;
     return check_bias(w, r);
 }
@@ -181,13 +182,15 @@ xm_wish_refuses(yyjson_val *body, const char *name, struct xm_refusal *r)
 
 /* ---- grammars ------------------------------------------------------------------------------- */
 
-/* What a text must be, by GBNF or a JSON Schema; a request has one of them at most. */
+/* Sets the grammar that the text must match, from GBNF or a JSON Schema; a request has at most
+ * one. */
 static bool
 set_grammar(struct xm_wish *w, const char *name, enum xm_status status,
             const struct xm_error *why, struct xm_grammar *g, struct xm_refusal *r)
 {
     if (status != XM_OK &&
-        why->status != XM_NO_MEMORY) /* JSON pointers, which hide_paths would cut */
+        /* errors contain JSON pointers, which hide_paths would shorten */
+        why->status != XM_NO_MEMORY)
         return xm_refuse(r, 400, name, "invalid_value", "'%s': %s", name, why->text);
     if (status != XM_OK)
         return xm_refuse_for(r, why);
@@ -232,7 +235,7 @@ take_gbnf(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refus
     return set_grammar(w, name, s, &why, g, r);
 }
 
-/* Any object. */
+/* Accepts any JSON object. */
 static bool
 take_object(struct xm_wish *w, const char *name, struct xm_refusal *r)
 {
@@ -243,8 +246,8 @@ take_object(struct xm_wish *w, const char *name, struct xm_refusal *r)
     return set_grammar(w, name, s, &why, g, r);
 }
 
-/* {"type": "json_schema", "json_schema": {"schema": …}}, or the schema beside the type, as newer
- * APIs have it. "text" is what there is without it. */
+/* Reads {"type": "json_schema", "json_schema": {"schema": …}}, or the schema beside the type, as in
+ * newer APIs. "text" is the default. */
 bool
 xm_wish_format(struct xm_wish *w, yyjson_val *v, const char *name, struct xm_refusal *r)
 {
@@ -301,7 +304,7 @@ xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r)
                      "'n' is %" PRIu64 ", expected 1: this API has one answer", w->n);
 }
 
-/* -1 is no bound, as llama-server's clients send it. */
+/* Reads a limit; -1 means none, as llama-server's clients send it. */
 static bool
 read_bound(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_refusal *r)
 {
@@ -320,7 +323,7 @@ xm_wish_read(struct xm_wish *w, yyjson_val *body, struct xm_refusal *r)
         if (!xm_wish_refuses(body, not_supported[i], r))
             return false;
     }
-    uint64_t best_of = 1; /* the text that is made is the best */
+    uint64_t best_of = 1; /* with one text, the best of one is that text */
     return xm_wish_count(body, "best_of", 1, 1, &best_of, r) &&
            read_sampling(w, body, r) && read_form(w, body, r) &&
            read_stream(w, body, r) && xm_wish_stops(w, body, "stop", r) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this page keeps in the browser: conversations and settings. A conversation is
+// Stores conversations and settings in the browser. A conversation is
 // { id, title, changed, messages: [{ role, content, thought, stats, error }] }.
 
 const CHAT = "xemoe.chat.";
@@ -9,11 +9,11 @@ function read(key) {
   try {
     return JSON.parse(localStorage.getItem(key));
   } catch {
-    return null; // damaged, or the browser keeps nothing: as if it were not there
+    return null; // damaged, or storage is disabled: treated as missing
   }
 }
 
-// False: the browser keeps nothing, or its storage is full.
+// Returns false if storage is disabled or full.
 function write(key, value) {
   try {
     localStorage.setItem(key, JSON.stringify(value));
@@ -38,7 +38,7 @@ export const newChat = () => ({
   messages: [],
 });
 
-// All of them, the latest first.
+// Returns all conversations, the latest first.
 export function listChats() {
   return idsOfChats()
     .map(read)

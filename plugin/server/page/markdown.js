@@ -10,7 +10,8 @@ function element(name, ...children) {
 
 const INLINE = /(`+)([^`](?:.*?[^`])?)\1(?!`)|\*\*(?=\S)(.+?)\*\*|(?<![\w*])\*(?=\S)([^*]+?)\*(?!\w)|\[([^\]]+)\]\((https?:\/\/[^\s)]+)\)/g;
 
-const LONG_LINE = 20000; // characters: as plain text, because INLINE may look at each one repeatedly
+// characters; a longer line is plain text, because INLINE may scan each character repeatedly
+const LONG_LINE = 20000;
 
 function inline(text) {
   if (text.length > LONG_LINE) return [text];
@@ -49,7 +50,7 @@ function table(lines) {
 
 const DEEPEST = 6; // quotes within quotes
 
-// Each reader takes lines from `at` on and returns [node, next line], or null.
+// Each reader reads lines from `at` on and returns [node, next line]; null: it cannot read them.
 const BLOCKS = [
   function code(lines, at) {
     const fence = /^\s*(`{3,}|~{3,})/.exec(lines[at]);
@@ -109,7 +110,7 @@ function blocks(lines, depth) {
   return nodes;
 }
 
-// The nodes of a text, which may still grow.
+// Returns the nodes of a text, which may still be incomplete.
 export function markdown(text) {
   return blocks(text.split("\n"), 0);
 }

@@ -25,7 +25,7 @@ function button(text, act, title) {
 
 // ---- the conversation ---------------------------------------------------------------------
 
-// The log goes on showing its end where that was in view.
+// Keeps the end of the log in view if it was in view before the change.
 let follows = true;
 const follow = () => { if (follows) log.scrollTop = log.scrollHeight; };
 log.addEventListener("scroll", () => { follows = log.scrollHeight - log.scrollTop - log.clientHeight < 40; });
@@ -49,7 +49,7 @@ function copy(message) {
   navigator.clipboard?.writeText(message.content).then(() => say("Copied."), () => say("The browser did not allow copying."));
 }
 
-// Replaces a user's message by a field; what followed it goes when the new text is sent.
+// Replaces a user's message by an input field; later messages are removed when it is sent.
 function edit(article, message) {
   const field = document.createElement("textarea");
   field.value = message.content;
@@ -121,7 +121,7 @@ function requestOf() {
   return request;
 }
 
-const SHORTEST = 200; // ms: what comes at once says nothing of the server's speed
+const SHORTEST = 200; // ms; shorter times say nothing about the server's speed
 
 // "12 tokens, 34.5 tokens/s, the first after 0.21 s; 40 of 52 prompt tokens from the cache"
 function statsOf(times, usage, finish) {
@@ -226,7 +226,7 @@ function rowOf(other) {
   const drop = button("✕", () => {
     dropChat(other.id);
     if (other.id === chat.id) {
-      chat.isDropped = true; // an answer that is still read must not bring it back
+      chat.isDropped = true; // so that an answer in progress does not save it again
       openChat(newChat());
     }
     else showList();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's API as this page uses it.
+// The functions of the server's API that the page uses.
 
-// A failure that the server told, with the sentence of its answer.
+// An error with the sentence of the server's answer.
 export class ServerError extends Error {
   constructor(status, message) {
     super(message);
@@ -20,19 +20,19 @@ async function failureOf(response) {
   try {
     message = JSON.parse(text).error.message;
   } catch {
-    // not an answer of the API: its text says most
+    // not an error of the API, perhaps a proxy's: show its text
   }
   return new ServerError(response.status, message);
 }
 
-// The names of the models that the server has.
+// Returns the names of the server's models.
 export async function listModels(key) {
   const response = await fetch("v1/models", { headers: headersOf(key) });
   if (!response.ok) throw await failureOf(response);
   return (await response.json()).data.map((model) => model.id);
 }
 
-// The data of server-sent events, one by one, of a stream of text in pieces of any length.
+// Yields the data of server-sent events from a stream of text in pieces of any length.
 export async function* eventData(pieces) {
   let held = "";
   for await (const piece of pieces) {
@@ -58,8 +58,8 @@ async function* piecesOf(body) {
   }
 }
 
-// The chunks of a chat completion. `request`: without "stream". The signal's abort ends it with an
-// AbortError, and the server drops the text.
+// Yields the chunks of a chat completion. `request` has no "stream". Aborting the signal ends it
+// with an AbortError, and the server cancels the text.
 export async function* chatChunks(request, key, signal) {
   const response = await fetch("v1/chat/completions", {
     method: "POST",
