@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of the C API: what the handles are, and what its files share.
+ * Inside the C API: the structs behind the handles, and functions that several files share.
  *
- * The functions here check arguments and go straight into the modules. Handles that
- * several owners share (models, tensors) are reference counted as mappings, so that a
- * graph can hold on to them as the owners of its bytes.
+ * The API's functions check arguments and call the modules directly. Handles with several owners
+ * (models, tensors) are reference counted as mappings, so that a graph can own a reference to the
+ * bytes that it uses.
  */
 #ifndef XM_PLUGIN_API_API_H
 #define XM_PLUGIN_API_API_H
@@ -20,34 +20,36 @@ extern "C" {
 
 /* ---- failures (error.c) ------------------------------------------------------------ */
 
-/* Keeps the sentence for ov_get_last_err_msg(); returns the API's code for the status. */
+/* Stores the sentence for ov_get_last_err_msg(); returns the API's code for the status. */
 ov_status_e xm_api_error(const struct xm_error *err);
-/* The same from scratch; returns `code`. The sentence of INVALID_C_PARAM is not kept but goes to
- * the log. */
+/* Stores a formatted sentence and returns `code`. With INVALID_C_PARAM the sentence is not stored,
+ * but logged. */
 ov_status_e xm_api_fail(ov_status_e code, const char *fmt, ...) XM_PRINTF(2, 3);
-/* INVALID_C_PARAM: the public function `name` cannot do with what it got. */
+/* Returns INVALID_C_PARAM and logs that the public function `name` was called with a wrong
+ * argument. */
 ov_status_e xm_api_refuse(const char *name);
 void xm_api_clear_error(void);
-/* Makes a handle of what the caller gets; else the sentence is kept, and nobody has it. */
+/* Registers `handle` as a live handle, which the caller may return. After a failure the caller
+ * still owns the object. */
 ov_status_e xm_api_new_handle(const void *handle, enum xm_api_kind kind);
 
-/* The text of `b`, which is emptied, for ov_free(). */
+/* Moves the text of `b` to *out, which the API's caller frees with ov_free(). */
 ov_status_e xm_api_give_text(struct xm_strbuf *b, char **out);
 
 /* ---- tensors (ov_tensor.c) --------------------------------------------------------- */
 
-/* The bytes of a tensor; a handle is a reference to it. */
+/* A tensor. A handle is one reference to it. */
 struct ov_tensor {
     struct xm_mapping base; /* reference count: handles, requests, graphs */
     ov_element_type_e type;
     uint32_t rank;
     int64_t dim[XM_MAX_RANK];
     uint64_t n;               /* elements */
-    uint64_t bytes;           /* of the elements */
-    uint64_t capacity;        /* bytes that `data` has room for */
-    void *data;               /* NULL: the bytes are the device's alone */
-    bool owned;               /* `data` is ours */
-    struct xm_remote *remote; /* memory of a context, owned; NULL: it is none */
+    uint64_t bytes;           /* size of the elements */
+    uint64_t capacity;        /* size of `data` in bytes */
+    void *data;               /* NULL: the host cannot access the memory */
+    bool owned;               /* the tensor must free `data` */
+    struct xm_remote *remote; /* memory of a context, owned; NULL: the tensor has none */
 };
 
 static inline bool
@@ -59,18 +61,19 @@ xm_api_tensor_is_remote(const ov_tensor_t *t)
 enum xm_status xm_api_tensor_create(ov_element_type_e type, uint32_t rank,
                                     const int64_t *dim, ov_tensor_t **out,
                                     struct xm_error *err);
-/* What a tensor in memory of a context takes. */
+/* Computes the size of a tensor in memory of a context. */
 enum xm_status xm_api_tensor_bytes(ov_element_type_e type, ov_shape_t shape,
                                    uint64_t *bytes, struct xm_error *err);
-/* One in such memory, which is taken over, also on failure; `is_remote` false: the host sees it,
- * and it is a tensor as any other. */
+/* Creates a tensor in memory of a context, which it owns from now on, also on failure. `is_remote`
+ * false: the host can access the memory, and the tensor behaves like a host tensor. */
 ov_status_e xm_api_tensor_of_remote(ov_element_type_e type, ov_shape_t shape,
                                     struct xm_remote *memory, bool is_remote,
                                     ov_tensor_t **out);
-bool xm_api_is_wrong_shape(ov_shape_t shape); /* it lacks its dimensions */
-/* A handle of it; takes over one reference, also on failure. */
+/* its rank is negative, or its dimensions are NULL */
+bool xm_api_is_wrong_shape(ov_shape_t shape);
+/* Returns a handle; it owns the caller's reference from now on, also on failure. */
 ov_status_e xm_api_tensor_give(ov_tensor_t *t, ov_tensor_t **out);
-/* Contents are lost when memory must grow. */
+/* Changes the shape. The contents are lost if the memory must grow. */
 enum xm_status xm_api_tensor_reshape(ov_tensor_t *t, uint32_t rank, const int64_t *dim,
                                      struct xm_error *err);
 
@@ -81,11 +84,12 @@ struct xm_api_port {
     enum xm_element element;
     uint32_t rank;
     struct xm_bound dim[XM_MAX_RANK];
-    const char *name; /* first tensor name, or friendly name; stands behind the struct */
-    const char *node; /* friendly name; behind that                                    */
+    /* the first tensor name, or the friendly name; stored behind the struct */
+    const char *name;
+    const char *node; /* the friendly name of the node; stored behind `name` */
 };
 
-/* A handle is a port, whether const or not. */
+/* Const and non-const port handles point to the same struct. */
 static inline const struct xm_api_port *
 xm_api_port(const ov_output_port_t *port)
 {
@@ -105,18 +109,19 @@ struct xm_api_ports {
     bool is_output;
 };
 
-/* A new port, or why there is none. */
+/* A new port, or the status of the failure to find it. */
 struct xm_api_found {
     ov_status_e status;
     struct xm_api_port *port;
 };
 
+/* Finds the only port. */
 struct xm_api_found xm_api_port_only(struct xm_api_ports p);
-/* `missing`: the code when there is no such port. */
+/* `missing`: the status if there is no such port. */
 struct xm_api_found xm_api_port_by_index(struct xm_api_ports p, size_t index,
                                          ov_status_e missing);
 struct xm_api_found xm_api_port_by_name(struct xm_api_ports p, const char *name);
-/* The port as a handle; returns the status. */
+/* Returns the found port as a handle, or the status of the failure. */
 ov_status_e xm_api_give_port(struct xm_api_found found, ov_output_port_t **out);
 ov_status_e xm_api_give_const_port(struct xm_api_found found,
                                    ov_output_const_port_t **out);
@@ -125,17 +130,19 @@ ov_status_e xm_api_give_const_port(struct xm_api_found found,
 
 struct ov_model {
     struct xm_mapping base; /* reference count: the handle, and graphs cloned from it */
-    struct xm_graph *graph; /* read-only; of a runtime model empty, but for its name */
+    /* never changed; of a runtime model: has no nodes, only the model's name */
+    struct xm_graph *graph;
     struct xm_ports ports;
-    /* Of a runtime model (runtime_model.c): what it is of, whose ports it has, and what runs. Else
-     * NULL. */
+    /* Of a runtime model (runtime_model.c): the compiled model, whose ports it has, and its steps.
+     * Else NULL. */
     struct xm_compiled *runtime_of;
     struct xm_exec_graph exec;
 };
 
-/* Takes the graph over, also on failure. */
+/* Creates a model, which owns the graph from now on, also on failure. */
 ov_status_e xm_api_model_create(struct xm_graph *g, ov_model_t **out);
-/* OK: it was read, and has a graph. Else says why `what` ("compiled") cannot be done to it. */
+/* Returns OK if the model was read from a file. Fails for a runtime model; `what` ("compiled") is
+ * the operation that is refused. */
 ov_status_e xm_api_model_check(const ov_model_t *m, const char *what);
 
 /* ---- the core and compiled models (core*.c, compiled_model.c) ---------------------- */
@@ -146,7 +153,7 @@ struct xm_api_settings;        /* core_settings.c */
 struct ov_core {
     struct xm_core *core;
     struct xm_api_core_properties *properties;
-    struct xm_api_settings *settings; /* of devices */
+    struct xm_api_settings *settings; /* properties set for devices */
 };
 
 struct xm_api_core_properties *
@@ -185,8 +192,9 @@ struct ov_remote_context {
 ov_status_e xm_api_context_give(struct xm_context *context, ov_remote_context_t **out);
 
 /* remote_context.c: what keys of contexts and of shared memory come with; NULL: not given. */
+/* remote_context.c: the values of the keys for contexts and shared memory; NULL: not given. */
 struct xm_api_handles {
-    size_t n; /* keys that are given */
+    size_t n; /* number of keys */
     const char *context_type, *device, *tile, *memory_type, *plane;
     void *cl_context, *cl_queue, *va_device, *memory, *object;
 };
@@ -194,16 +202,17 @@ ov_status_e xm_api_handles_from_args(size_t n, va_list args, struct xm_api_handl
 ov_status_e xm_api_handles_from_array(size_t n, const ov_property_t *list,
                                       struct xm_api_handles *out);
 
-/* properties.c: from variadic arguments (`n` of them), or from an array; checked: keys
- * and values are there, values are text. *out is for xm_free(). */
-/* More than anyone gives: a count that is none would walk over the caller's stack. */
+/* properties.c: read `n` variadic arguments, or an array. Keys and values must not be NULL, and
+ * values are text. The caller frees *out with xm_free(). */
+/* Bound of the number of arguments. A larger number is probably not a count, and reading so many
+ * would run beyond the caller's stack. */
 enum { XM_API_MOST_ARGS = 256 };
 ov_status_e xm_api_check_args(size_t n);
 ov_status_e xm_api_properties_from_args(size_t n, va_list args, struct xm_property **out);
 ov_status_e xm_api_properties_from_array(size_t n, const ov_property_t *properties,
                                          struct xm_property **out);
 
-/* core_model.c: reads and compiles; takes the properties over. */
+/* core_model.c: reads and compiles a file; owns the properties from now on. */
 ov_status_e xm_api_compile_file(const ov_core_t *core, const char *path,
                                 const char *device, struct xm_property *properties,
                                 size_t n, ov_compiled_model_t **out);
@@ -215,9 +224,9 @@ struct xm_api_runner;
 struct ov_infer_request {
     struct xm_infer *infer;
     ov_tensor_t **inputs,
-        **outputs;       /* one for each port; NULL: not set, not asked for yet */
-    ov_tensor_t **bound; /* for each input, the tensor that infer refers to    */
-    /* for each output: the last run's result was not copied into it yet */
+        **outputs;       /* one for each port; NULL: not set, and not requested yet */
+    ov_tensor_t **bound; /* for each input, the tensor that infer refers to */
+    /* for each output: the result of the last run has not been copied into it yet */
     bool *is_stale;
     struct xm_api_runner *runner; /* lock and thread */
 };
@@ -226,7 +235,8 @@ struct ov_infer_request {
 enum xm_status xm_api_runner_create(struct xm_api_runner **out, struct xm_error *err);
 void
 xm_api_runner_destroy(struct xm_api_runner *r); /* waits for a run; NULL is allowed */
-/* Locks an idle request. False: it is busy, and REQUEST_BUSY's sentence is kept. */
+/* Locks an idle request. Returns false if it is busy; then the sentence for REQUEST_BUSY is
+ * stored. */
 bool xm_api_request_lock(const ov_infer_request_t *r);
 void xm_api_request_unlock(const ov_infer_request_t *r);
 
@@ -245,12 +255,13 @@ struct xm_api_slot xm_api_slot_by_port(const ov_infer_request_t *r,
 struct xm_api_slot xm_api_slot_by_index(const ov_infer_request_t *r, bool is_output,
                                         size_t i);
 struct xm_api_slot xm_api_slot_only(const ov_infer_request_t *r, bool is_output);
-/* Return the slot's status when it is not OK. */
+/* Return the slot's status if it is not OK. */
 ov_status_e xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s,
                             const ov_tensor_t *tensor);
 ov_status_e xm_api_slot_get(const ov_infer_request_t *r, struct xm_api_slot s,
                             ov_tensor_t **tensor);
-/* Before a run: hands the inputs to the device. After it: fills the outputs in use. */
+/* bind passes the inputs to the device before a run; collect copies the results into the outputs in
+ * use after it. */
 enum xm_status xm_api_slots_bind(ov_infer_request_t *r, struct xm_error *err);
 enum xm_status xm_api_slots_collect(ov_infer_request_t *r, struct xm_error *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled models: a counted program of some device, shared with its requests.
+ * Compiled models: a reference to a device's compiled model, which requests share.
  */
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -10,10 +10,10 @@
 #include "plugin/api/api.h"
 #include "plugin/device_names.h"
 
-/* The one property that programs change behind compiling. Requests are not put together, so nobody
- * waits; but who sets it reads it back. */
+/* AUTO_BATCH_TIMEOUT of the device BATCH, the one property that may change after compiling. It has
+ * no effect, because requests are not batched, but programs read back the value that they set. */
 struct xm_api_timeout {
-    _Atomic(int64_t) ms; /* -1: as it was compiled */
+    _Atomic(int64_t) ms; /* milliseconds; -1: the value at compile time */
 };
 
 /* ---- life -------------------------------------------------------------------------- */

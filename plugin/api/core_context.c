@@ -23,7 +23,7 @@ read_device_id(const struct xm_api_handles *h, uint32_t *out)
     return OK;
 }
 
-/* What is there; keys of memory have no meaning here and are let pass. */
+/* Reads the handles of a context. Keys for memory are ignored. */
 static ov_status_e
 find_handles(const struct xm_api_handles *h, struct xm_context_wish *out)
 {
@@ -104,7 +104,7 @@ ov_core_get_default_context(const ov_core_t *core, const char *device_name,
 
 /* ---- compiling ------------------------------------------------------------------------ */
 
-/* The device of the context, as this core has it. */
+/* Finds the context's device in this core. */
 static enum xm_status
 use_context(const ov_core_t *core, const struct xm_context *c, struct xm_plugin **plugin,
             struct xm_error *err)
@@ -121,7 +121,7 @@ use_context(const ov_core_t *core, const struct xm_context *c, struct xm_plugin 
     return s;
 }
 
-/* Takes the properties over. */
+/* Owns the properties from now on. */
 static ov_status_e
 compile_in(const ov_core_t *core, const ov_model_t *model, ov_remote_context_t *context,
            struct xm_property *properties, size_t n, ov_compiled_model_t **out)

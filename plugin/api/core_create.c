@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The core: life, versions, devices.
+ * The core: creation, versions, devices.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "runtime/util/mapped_file.h"
 #include "xemoe/xemoe.h"
 
-/* The release of the API that is offered; programs compare the number in front. */
+/* The release of OpenVINO's API that xemoe offers; programs compare the number at its beginning. */
 #define BUILD_NUMBER "2026.4.1-0-xemoe-" XM_VERSION
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ ov_core_create(ov_core_t **core)
     return s;
 }
 
-/* The plugins of a list beside its own. */
+/* Adds the plugins of a list to the core. */
 static ov_status_e
 add_list(const ov_core_t *core, const char *path)
 {
@@ -72,7 +72,8 @@ ov_core_create_with_config(const char *xml_config_file, ov_core_t **core)
         s = add_list(c, xml_config_file);
     if (s == OK)
         *core = c;
-    else if (xm_api_handle_drop(c, XM_API_CORE)) /* the sentence stays */
+    /* after a failure, whose sentence stays stored */
+    else if (xm_api_handle_drop(c, XM_API_CORE))
         destroy_core(c);
     return s;
 }
@@ -100,7 +101,7 @@ void
 ov_shutdown(void)
 {
     xm_core_unload_libraries();
-    xm_api_clear_error(); /* there are no other static objects */
+    xm_api_clear_error(); /* the only other static state */
 }
 
 /* ---- versions ---------------------------------------------------------------------- */
@@ -183,7 +184,7 @@ has_version(const ov_core_version_list_t *list, const char *name)
     return false;
 }
 
-/* Of a device that is not in the list already. */
+/* Adds the version of a device, unless the list has it. */
 static ov_status_e
 add_version(const ov_core_t *core, const char *device, ov_core_version_list_t *list)
 {
@@ -208,7 +209,7 @@ by_device_name(const void *a, const void *b)
                   ((const ov_core_version_t *)b)->device_name);
 }
 
-/* "HETERO:GPU,CPU": of GPU, of CPU, and of HETERO itself. */
+/* For "HETERO:GPU,CPU", adds the versions of GPU, CPU and HETERO. */
 static ov_status_e
 fill_versions(const ov_core_t *core, const char *device, ov_core_version_list_t *list)
 {
@@ -223,7 +224,7 @@ fill_versions(const ov_core_t *core, const char *device, ov_core_version_list_t 
         snprintf(name, sizeof(name), "%.*s", (int)strcspn(device, ":"), device);
         s = add_version(core, name, list);
     }
-    if (s == OK && list->size == 0) /* "", which no device is called */
+    if (s == OK && list->size == 0) /* "" names no device: returns its error */
         s = add_version(core, device, list);
     return s;
 }
@@ -234,7 +235,7 @@ ov_core_get_versions_by_device_name(const ov_core_t *core, const char *device_na
 {
     if (!xm_api_is(core, XM_API_CORE) || !device_name || !versions)
         return xm_api_refuse(__func__);
-    size_t n = 2; /* the last one, and a name before the list */
+    size_t n = 2; /* the last name, and the name before a list */
     for (const char *p = device_name; *p; p++)
         n += *p == ',';
     ov_core_version_list_t list = {xm_calloc(n, sizeof(ov_core_version_t)), 0};
@@ -263,7 +264,7 @@ add_device(const char *name, void *ctx)
     struct device_list *list = ctx;
     size_t n = list->devices.size;
     if (strcmp(name, "REFERENCE") == 0)
-        return; /* programs that take all devices there are do not mean it */
+        return; /* hidden, because programs that use all devices do not expect it */
     char **grown = xm_realloc(list->devices.devices, (n + 1) * sizeof(*grown));
     char *copy = xm_strdup(name);
     if (grown)

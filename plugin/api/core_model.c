@@ -18,7 +18,8 @@
 
 /* ---- reading ----------------------------------------------------------------------- */
 
-/* What programs look for in the text where there is no such file. */
+/* Returns the error of a failed read. If there is no file, its text is the one that programs search
+ * for. */
 static ov_status_e
 read_failed(const char *path, const struct xm_error *err)
 {
@@ -67,7 +68,7 @@ ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_s
 
 /* ---- extensions -------------------------------------------------------------------- */
 
-/* The sentence of a file that cannot be read, or is no library. */
+/* Fails if the file cannot be read or is not an ELF library. */
 static ov_status_e
 check_library(const char *path)
 {
@@ -84,8 +85,8 @@ check_library(const char *path)
     return xm_api_fail(GENERAL_ERROR, "extension %s is no shared library", path);
 }
 
-/* A library of OpenVINO's would bring OpenVINO with it. Tokenizers are the library's own: what
- * programs load for them is there. */
+/* Loads nothing: a library made for OpenVINO would load OpenVINO. openvino_tokenizers is accepted,
+ * because its operations are built in. */
 ov_status_e
 ov_core_add_extension(const ov_core_t *core, const char *path)
 {
@@ -104,7 +105,7 @@ ov_core_add_extension(const ov_core_t *core, const char *path)
 
 /* ---- compiling --------------------------------------------------------------------- */
 
-/* Takes the graph over. */
+/* Owns the graph from now on. */
 static ov_status_e
 compile_graph(const ov_core_t *core, struct xm_graph *g, const char *device,
               const struct xm_property *properties, size_t n, ov_compiled_model_t **out)
@@ -125,7 +126,7 @@ compile_graph(const ov_core_t *core, struct xm_graph *g, const char *device,
     return c ? xm_api_compiled_create(c, device, out) : xm_api_error(&err);
 }
 
-/* Takes the properties over. */
+/* Owns the properties from now on. */
 static ov_status_e
 compile_model(const ov_core_t *core, const ov_model_t *model, const char *device,
               struct xm_property *properties, size_t n, ov_compiled_model_t **out)
@@ -223,7 +224,7 @@ ov_core_compile_model_from_file_props(const ov_core_t *core, const char *model_p
 
 /* ---- importing --------------------------------------------------------------------- */
 
-/* Whether the device imports at all; else the sentence is kept. */
+/* Whether the device can import models; if not, stores the sentence. */
 static ov_status_e
 check_importer(const ov_core_t *core, const char *device)
 {
@@ -251,14 +252,15 @@ ov_core_import_model(const ov_core_t *core, const char *content,
     ov_status_e s = check_importer(core, device_name);
     if (s != OK)
         return s;
-    uint8_t *copy = xm_malloc(content_size); /* the caller may free theirs */
+    /* the caller may free its bytes afterwards */
+    uint8_t *copy = xm_malloc(content_size);
     if (copy)
         memcpy(copy, content, content_size);
     const struct xm_import from = {xm_mapping_of_heap(copy), copy, content_size, NULL};
     if (!from.owner)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a compiled model");
     xm_core_import(core->core, &from, device_name, NULL, 0, &c, &err);
-    xm_mapping_unref(from.owner); /* what was made of it has references */
+    xm_mapping_unref(from.owner); /* the compiled model has its own references */
     return c ? xm_api_compiled_create(c, device_name, compiled_model)
              : xm_api_error(&err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties of the core and, through it, of its devices. The core's own are rows of a
- * table; all others belong to the plugins.
+ * Properties of the core and its devices. The core's own are rows of a table; all others belong to
+ * the plugins.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static const struct {
     {"LOG_DEBUG", XM_LOG_DEBUG},     {"LOG_TRACE", XM_LOG_DEBUG},
 };
 
-/* The value as it is given back; NULL: it is none. */
+/* Returns the value as ov_core_get_property returns it; NULL: it is not accepted. */
 static const char *
 take_any(const char *value)
 {
@@ -61,7 +61,7 @@ take_log_level(const char *value)
 }
 
 static const struct {
-    const char *key, *value; /* and its default */
+    const char *key, *value; /* the key and its default value */
     const char *(*take)(const char *value);
     const char *accepted;
     bool is_for_devices; /* devices have it too */
@@ -100,7 +100,7 @@ xm_api_core_properties_destroy(struct xm_api_core_properties *p)
     xm_free(p);
 }
 
-/* N_ROWS when the core has no such property. */
+/* Returns the row of a key; N_ROWS: the core has no such property. */
 static int
 find_row(const char *key)
 {
@@ -201,7 +201,7 @@ ov_core_get_property(const ov_core_t *core, const char *device_name,
     if (!xm_api_is(core, XM_API_CORE) || !property_key || !property_value)
         return xm_api_refuse(__func__);
     if (!device_name)
-        return UNKNOW_EXCEPTION; /* as OpenVINO does; "" names the core */
+        return UNKNOW_EXCEPTION; /* as OpenVINO; "" means the core */
     if (!device_name[0])
         return get_own(core->properties, property_key, property_value);
     if (xm_api_use_device(core, device_name, &plugin, &index, &err) == XM_OK &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What was set for devices. Until a device is used for the first time a setting is only
- * kept, as OpenVINO does, which has not loaded the plugin then: a key that it does not have
- * or a value that it does not take is the failure of the call that first needs the device,
- * and of every further one until it is set anew. From then on settings go straight through.
+ * Properties set for devices. Until a device is first used, its settings are only stored, as in
+ * OpenVINO, which has not loaded the plugin yet: the first call that uses the device fails if its
+ * plugin does not know a key or rejects a value, and so does every later one until the property is
+ * set again. After the first use, settings are passed to the plugin immediately.
  */
 #include <pthread.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "plugin/device_names.h"
 
 struct setting {
-    const struct xm_plugin *plugin; /* NULL: of all */
+    const struct xm_plugin *plugin; /* NULL: for all plugins */
     char *key, *value;
-    bool is_taken; /* by some plugin, or the core */
+    bool is_taken; /* a plugin, or the core, has accepted the key */
 };
 
 struct xm_api_settings {
@@ -78,7 +78,7 @@ drop_setting(struct xm_api_settings *s, struct setting *at)
     memmove(at, at + 1, (size_t)(s->list + s->n - at) * sizeof(*at));
 }
 
-/* The last call counts; one that fails leaves what was set before. */
+/* Stores a setting. The last call wins; a failure leaves the previous value. */
 static enum xm_status
 keep_setting(struct xm_api_settings *s, const struct xm_plugin *plugin, const char *key,
              const char *value, bool is_taken, struct xm_error *err)
@@ -117,7 +117,8 @@ set_one(struct xm_api_settings *s, struct xm_plugin *plugin, const struct xm_pro
     return keep_setting(s, plugin, p->key, p->value, false, err);
 }
 
-/* On the plugins that are used; somebody must know the key, or be unused as yet. */
+/* Sets a property on all plugins in use. Fails if none of them knows the key and all plugins are in
+ * use. */
 static enum xm_status
 set_all(const ov_core_t *core, const struct xm_property *p, bool is_cores,
         struct xm_error *err)
@@ -136,7 +137,8 @@ set_all(const ov_core_t *core, const struct xm_property *p, bool is_cores,
     return keep_setting(s, NULL, p->key, p->value, is_known, err);
 }
 
-/* Also of a device that is not there: "GPU.7", or "CPU" without a driver. */
+/* Whether the name belongs to a plugin, even if the device does not exist: "GPU.7", or "CPU"
+ * without a driver. */
 static bool
 is_name_of_device(const struct xm_core *c, const char *device)
 {
@@ -160,7 +162,7 @@ xm_api_set_for_device(const ov_core_t *core, const char *device,
     uint32_t index;
     if (device && xm_core_find(core->core, device, &plugin, &index, &unknown) != XM_OK)
         return is_name_of_device(core->core, device)
-                   ? XM_OK /* it will be missed when something is compiled for it */
+                   ? XM_OK /* fails when the device is used */
                    : xm_fail(err, unknown.status, "%s", unknown.text);
     pthread_mutex_lock(&core->settings->lock);
     const enum xm_status s = device ? set_one(core->settings, plugin, p, err)
@@ -181,7 +183,7 @@ hand_over(struct xm_api_settings *s, struct xm_plugin *plugin, struct xm_error *
             continue;
         plugin->ops->set_property(plugin, at->key, at->value, &local);
         if (local.status == XM_NOT_FOUND && at->is_taken)
-            continue; /* it was meant for another one */
+            continue; /* the setting was for another plugin */
         if (local.status != XM_OK)
             return xm_fail(err, local.status, "%s", local.text);
         at->is_taken = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions that take paths of wide characters: the path becomes UTF-8, then the
- * function of the same name without _unicode does the work.
+ * Functions with wide-character paths: they convert the path to UTF-8 and call the function of the
+ * same name without _unicode.
  */
 #include <wchar.h>
 
@@ -58,7 +58,7 @@ ov_core_read_model_unicode(const ov_core_t *core, const wchar_t *model_path,
     return s;
 }
 
-/* Takes the properties over. */
+/* Owns the properties from now on. */
 static ov_status_e
 compile_wide(const ov_core_t *core, const wchar_t *model_path, const char *device,
              struct xm_property *properties, size_t n, ov_compiled_model_t **out)

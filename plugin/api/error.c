@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Status texts, the last failure of the process, and strings that the caller frees.
+ * Status texts, the sentence of the last failure in the process, and strings that the caller
+ * frees.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "plugin/api/api.h"
 
 static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_text[XM_ERROR_TEXT]; /* empty: none */
+static char last_text[XM_ERROR_TEXT]; /* empty: no failure */
 
 const char *
 ov_get_error_info(ov_status_e status)
@@ -37,7 +38,7 @@ ov_get_error_info(ov_status_e status)
         "not implement in c method",
         "unknown exception",
     };
-    int64_t i = -(int64_t)status; /* callers may pass anything */
+    int64_t i = -(int64_t)status; /* callers may pass any value */
     return i >= 0 && i < (int64_t)XM_ARRAY_LEN(texts) ? texts[i] : "unknown exception";
 }
 
@@ -94,7 +95,7 @@ xm_api_fail(ov_status_e code, const char *fmt, ...)
     va_start(ap, fmt);
     xm_print_v(text, sizeof(text), fmt, ap);
     va_end(ap);
-    /* As in OpenVINO the text of what went wrong before stays. */
+    /* as in OpenVINO, the text of an earlier failure stays stored */
     if (code == INVALID_C_PARAM)
         xm_log(XM_LOG_WARNING, "%s", text);
     else

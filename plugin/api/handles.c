@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One set for the process. It has no memory while there are no handles, so nothing of it is left at
- * the end of a program that frees all.
+ * The set of live handles of the process. It holds no memory while there are no handles, so that a
+ * program that frees all handles has no leak.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -14,13 +14,13 @@
 struct entry {
     const void *handle;
     enum xm_api_kind kind;
-    uint32_t count; /* handles */
+    uint32_t count; /* number of equal handles */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *entries;
 static size_t n_entries, capacity;
-static struct xm_hash_index by_address; /* of entries */
+static struct xm_hash_index by_address; /* finds entries by address */
 
 static uint64_t
 hash_of(const void *handle)
@@ -51,7 +51,7 @@ add_entry(const void *handle, enum xm_api_kind kind)
     return &entries[n_entries++];
 }
 
-/* The last entry takes its place. */
+/* Moves the last entry into its place. */
 static void
 erase(struct entry *e)
 {

@@ -20,7 +20,7 @@ enum xm_api_kind {
     XM_API_COMPILED,
     XM_API_REQUEST,
     XM_API_TENSOR,
-    XM_API_PORT, /* const ones too */
+    XM_API_PORT, /* both const and non-const */
     XM_API_LAYOUT,
     XM_API_CONTEXT,
     XM_API_SEQUENCE,
@@ -33,10 +33,10 @@ enum xm_api_kind {
     XM_API_PIPELINE
 };
 
-/* Adds a handle. All handles of one tensor have the same address, which is counted. False: no
- * memory. */
+/* Adds a handle. Several handles of one tensor have the same address, which is counted. Returns
+ * false if memory is missing. */
 bool xm_api_handle_add(const void *handle, enum xm_api_kind kind);
-/* Removes one. False: there is none, so the caller must not free anything. */
+/* Removes a handle. Returns false if it is not live, so that the caller must not free anything. */
 bool xm_api_handle_drop(const void *handle, enum xm_api_kind kind);
 /* Whether `handle` is a live handle of this kind; false for NULL. */
 bool xm_api_is(const void *handle, enum xm_api_kind kind);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests: life, states, measurements.
+ * Requests: creation, states, profiling.
  */
 #include "plugin/api/api.h"
 #include "xemoe/xemoe.h"
@@ -33,7 +33,7 @@ destroy_request(ov_infer_request_t *r)
     const struct xm_ports *ports = r->infer ? &r->infer->compiled->ports : NULL;
     const uint32_t n_inputs = ports ? ports->n_inputs : 0;
     const uint32_t n_outputs = ports ? ports->n_outputs : 0;
-    xm_infer_destroy(r->infer); /* before the memory that it may refer to */
+    xm_infer_destroy(r->infer); /* before the tensors that it may refer to */
     drop_tensors(r->inputs, n_inputs);
     drop_tensors(r->bound, n_inputs);
     drop_tensors(r->outputs, n_outputs);
@@ -82,14 +82,14 @@ xm_request_reset_states(ov_infer_request_t *infer_request)
 
 /* ---- measurements ------------------------------------------------------------------ */
 
-/* The list that is being made: an entry a step, whose kernels come row by row. */
+/* The list under construction: one entry for each step, whose kernels arrive in rows. */
 struct infos {
     ov_profiling_info_list_t list;
     size_t capacity;
-    uint32_t step;         /* of the last entry                       */
-    uint64_t ns;           /* of it                                   */
-    const char *precision; /* of it; static                   */
-    bool failed;           /* out of memory: what is there is to go   */
+    uint32_t step;         /* number of the last entry's step */
+    uint64_t ns;           /* time of the last entry so far */
+    const char *precision; /* type that the last entry's step computes in; static */
+    bool failed;           /* out of memory: the list will be freed */
 };
 
 static bool
@@ -127,8 +127,8 @@ add_to_exec_type(ov_profiling_info_t *info, const char *between, const char *mor
     return true;
 }
 
-/* All kernels of the last step are there: "moe_route_ref moe_gate_up_vec_f16". What has launched
- * nothing has no implementation. */
+/* Completes the last entry with the names of its kernels, "moe_route_ref moe_gate_up_vec_f16". A
+ * step that launched no kernel has no exec_type. */
 static void
 end_info(struct infos *l)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Running: at once, or in a thread that the request starts with its first asynchronous
- * run.
+ * Runs a request: synchronously, or in a thread that the first asynchronous run creates.
  *
  *     idle --start_async--> busy --end of run--> idle, in_callback --its end--> idle
  *
- * While busy nobody else touches the request. In the callback it is idle again, so that
- * the callback may read outputs and start the next run; who waits, waits for the callback
- * too. The callback may free the request: the thread then owns the runner, and ends.
+ * Other threads do not access a busy request. During the callback the request is idle again, so
+ * that the callback may read outputs and start the next run; waits also wait for the end of the
+ * callback. The callback may free the request: then the thread owns the runner, and ends.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,16 +16,16 @@
 
 struct xm_api_runner {
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* any member below */
+    pthread_cond_t changed; /* signals a change of any member below */
     pthread_t thread;
     bool has_thread, stop;
     bool is_orphan; /* freed in its own callback: the thread frees this struct */
-    bool busy;      /* a run goes on */
-    bool asked;     /* the thread shall begin it */
+    bool busy;      /* a run is in progress */
+    bool asked;     /* the thread is to begin a run */
     bool in_callback;
-    bool has_begun;                /* some run, ever */
-    struct xm_error err;           /* of the last run: waits speak of it */
-    const ov_callback_t *callback; /* the caller's; NULL: none */
+    bool has_begun;                /* at least one run has begun */
+    struct xm_error err;           /* the error of the last run, which waits return */
+    const ov_callback_t *callback; /* owned by the caller; NULL: none */
 };
 
 /* ---- life -------------------------------------------------------------------------- */
@@ -70,7 +69,8 @@ xm_api_runner_destroy(struct xm_api_runner *r)
     r->stop = true;
     if (is_own_thread) {
         r->is_orphan = true;
-        r->asked = false; /* what the callback started has no request any more */
+        /* a run that the callback started is dropped with its request */
+        r->asked = false;
     }
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
@@ -103,7 +103,7 @@ xm_api_request_unlock(const ov_infer_request_t *r)
 
 /* ---- one run ----------------------------------------------------------------------- */
 
-/* The lock is held. From here on a cancel is for this run, however soon it comes. */
+/* Marks the request busy. The caller holds the lock. From now on cancels apply to this run. */
 static void
 become_busy(ov_infer_request_t *r)
 {
@@ -111,13 +111,13 @@ become_busy(ov_infer_request_t *r)
     r->infer->ops->resume(r->infer);
 }
 
-/* The request is busy: it is this thread's. */
+/* Runs the model. The request is busy, so that only this thread accesses it. */
 static enum xm_status
 run(ov_infer_request_t *r, struct xm_error *err)
 {
     const struct xm_profile_ops *profile = r->infer->ops->profile;
     if (profile)
-        profile->reset(r->infer); /* profiling data are of the last run */
+        profile->reset(r->infer); /* profiling data are those of the last run */
     XM_TRY(xm_api_slots_bind(r, err));
     XM_TRY(r->infer->ops->infer(r->infer, err));
     return xm_api_slots_collect(r, err);
@@ -146,8 +146,8 @@ ov_infer_request_infer(ov_infer_request_t *infer_request)
 
 /* ---- the thread -------------------------------------------------------------------- */
 
-/* One asked run and its callback, which may free `r`; called and returns with the lock
- * held. */
+/* Performs one asynchronous run and its callback, which may free `r`. Called and returns with the
+ * lock held. */
 static void
 serve(ov_infer_request_t *r)
 {
@@ -214,7 +214,8 @@ ov_infer_request_start_async(ov_infer_request_t *infer_request)
 
 /* ---- waiting and cancelling -------------------------------------------------------- */
 
-/* Whether a wait has something to wait for. The callback cannot wait for itself. */
+/* Whether a wait must wait. The callback's own thread never waits, because it would wait for
+ * itself. */
 static bool
 is_running(const struct xm_api_runner *r)
 {

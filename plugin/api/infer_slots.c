@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The slots of a request: what is bound to its inputs and outputs.
+ * The slots of a request: the tensors of its inputs and outputs.
  *
- * A slot for each of them holds a reference to a tensor: the user's, or one made when
- * the user asks for it. Outputs that nobody ever asked for are not copied from the
- * device's result.
+ * Each slot refers to the tensor that the user set, or to one created when the user first asks for
+ * it. The results of outputs that nobody has asked for are not copied from the device.
  */
 #include <string.h>
 
@@ -144,8 +143,8 @@ hold(ov_tensor_t **place, ov_tensor_t *t)
     xm_mapping_unref(old ? &old->base : NULL);
 }
 
-/* Hands memory of the device to the device, which may refuse it; other tensors are nothing to it,
- * or for an output that a result is to go nowhere. */
+/* Passes a remote tensor to the device, which may reject it. For an output, any other tensor ends
+ * writing to remote memory; for an input it needs nothing here. */
 static enum xm_status
 bind_remote(const ov_infer_request_t *r, const struct xm_api_slot *s, ov_tensor_t *t,
             struct xm_error *err)
@@ -173,7 +172,8 @@ xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s, const ov_tensor_t *
 {
     struct xm_error err = {0};
     ov_tensor_t *t =
-        (ov_tensor_t *)tensor; /* only its count changes, and an output's bytes */
+        /* only its reference count changes, and an output's bytes */
+        (ov_tensor_t *)tensor;
     if (s.status != OK)
         return s.status;
     if (!fits_port(&s, t))
@@ -186,14 +186,14 @@ xm_api_slot_set(ov_infer_request_t *r, struct xm_api_slot s, const ov_tensor_t *
     }
     hold(s.tensor, t);
     if (s.is_output)
-        r->is_stale[s.index] = false; /* the last run's result is not put into it */
+        r->is_stale[s.index] = false; /* the last run's result is not copied into it */
     xm_api_request_unlock(r);
     return OK;
 }
 
 /* ---- getting ----------------------------------------------------------------------- */
 
-/* A tensor of the port's shape, dynamic dimensions 0. */
+/* Creates a tensor with the port's shape; dynamic dimensions are 0. */
 static enum xm_status
 fill_slot(const struct xm_api_slot *s, struct xm_error *err)
 {
@@ -207,13 +207,14 @@ fill_slot(const struct xm_api_slot *s, struct xm_error *err)
                                 dim, s->tensor, err);
 }
 
-/* Copies the result of the last run. */
+/* Copies the result of the last run into an output's tensor. */
 static enum xm_status
 refresh_output(const ov_infer_request_t *r, uint32_t i, struct xm_error *err)
 {
     struct xm_host_tensor result;
     ov_tensor_t *t = r->outputs[i];
-    const bool is_remote = xm_api_tensor_is_remote(t); /* then the run has filled it */
+    /* then the run has written into it */
+    const bool is_remote = xm_api_tensor_is_remote(t);
     XM_TRY(is_remote ? r->infer->ops->describe_output(r->infer, i, &result, err)
                      : r->infer->ops->output(r->infer, i, &result, err));
     if (result.element != (enum xm_element)t->type)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layouts: read into their text in brackets, which is all that there is to ask.
+ * Layouts: parsed into their text in brackets, the only thing that the API returns.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ is(struct name s, const char *text)
     return s.n == strlen(text) && memcmp(s.text, text, s.n) == 0;
 }
 
-/* Names are the same whatever their case is: in capitals, of ASCII alone in every locale. */
+/* Converts names to capitals, because letter case is ignored; only ASCII, in every locale. */
 static void
 capitalise(char *text)
 {
@@ -54,7 +54,7 @@ is_legal(struct name s)
     return is_name;
 }
 
-/* Words that mean a letter. */
+/* Returns the letter for words such as "BATCH" and "CHANNELS". */
 static struct name
 short_name(struct name s)
 {
@@ -87,7 +87,8 @@ trim(struct name s)
 static enum xm_status
 add_name(struct names *l, struct name s, struct xm_error *err)
 {
-    const int n = s.n < 50 ? (int)s.n : 50; /* of it in a sentence */
+    /* maximum number of bytes shown in an error */
+    const int n = s.n < 50 ? (int)s.n : 50;
     if (!is_legal(s))
         return xm_fail(err, XM_INVALID, "a layout: '%.*s' is no name of a dimension", n,
                        s.text);
@@ -104,7 +105,7 @@ add_name(struct names *l, struct name s, struct xm_error *err)
     return XM_OK;
 }
 
-/* "NCHW", "N...": a letter a name. */
+/* Reads "NCHW" or "N...": each letter is a name. */
 static enum xm_status
 read_letters(struct names *l, struct name s, struct xm_error *err)
 {
@@ -115,7 +116,8 @@ read_letters(struct names *l, struct name s, struct xm_error *err)
     return XM_OK;
 }
 
-/* "N, height, ?": what stands in brackets, names between commas; the last may have one, too. */
+/* Reads the contents of brackets, "N, height, ?": names separated by commas; a comma may also end
+ * the list. */
 static enum xm_status
 read_list(struct names *l, const char *text, size_t n, struct xm_error *err)
 {
@@ -133,7 +135,7 @@ static enum xm_status
 read_layout(struct names *l, const char *text, struct xm_error *err)
 {
     const struct name all = {text, strlen(text)}, s = trim(all);
-    if (all.n == 0) /* nothing is known */
+    if (all.n == 0) /* an empty layout allows anything */
         return add_name(l, (struct name){"...", 3}, err);
     if (s.n == 0)
         return xm_fail(err, XM_INVALID, "a layout: there are only spaces in it");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Models: a graph that is only read, and its ports. Compiling works on a clone.
+ * Models: an immutable graph and its ports. Compiling uses a clone of the graph.
  */
 #include "plugin/api/api.h"
 
@@ -44,7 +44,7 @@ ov_model_free(ov_model_t *model)
         xm_mapping_unref(&model->base);
 }
 
-/* ---- facts ------------------------------------------------------------------------- */
+/* ---- facts about a model ------------------------------------------------------------------- */
 
 static bool
 has_dynamic_step(const struct xm_exec_graph *g)
@@ -108,7 +108,7 @@ ov_model_outputs_size(const ov_model_t *model, size_t *output_size)
     return OK;
 }
 
-/* ---- ports: the only one, by name, by index; const and not ------------------------- */
+/* ---- ports: the only one, by name, by index; const and non-const --------------------------- */
 
 static struct xm_api_ports
 inputs_of(const ov_model_t *m)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Other shapes for a model's inputs: by name, by index, by port, or for the only one.
+ * Sets other shapes for a model's inputs: by name, by index, by port, or for the only input.
  */
 #include "plugin/api/api.h"
 #include "transformations/graph/reshape.h"
 
-/* Why a shape cannot be an input's; NULL: `out` has it, but for which input it is. */
+/* Reads a shape for an input. Returns NULL, or why no input can have the shape. Does not set
+ * out->input. */
 static const char *
 read_shape(const ov_partial_shape_t *from, struct xm_input_shape *out)
 {
@@ -35,7 +36,7 @@ lacks_dimensions(const ov_partial_shape_t *s, size_t n)
     return false;
 }
 
-/* The index of the i-th input that is meant. */
+/* Finds the index of the input for the i-th shape. */
 typedef ov_status_e (*which_input)(const ov_model_t *m, const void *list, size_t i,
                                    uint32_t *out);
 
@@ -43,12 +44,12 @@ static ov_status_e
 reshape(const ov_model_t *model, which_input which, const void *list,
         const ov_partial_shape_t *shapes, size_t n)
 {
-    ov_model_t *m = (ov_model_t *)model; /* as upstream's signature has it */
+    ov_model_t *m = (ov_model_t *)model; /* the API's signature has const */
     struct xm_error err = {0};
     const ov_status_e is_read = xm_api_model_check(model, "reshaped");
     if (is_read != OK)
         return is_read;
-    if (n > m->ports.n_inputs) /* before any of them is read */
+    if (n > m->ports.n_inputs) /* before `shapes` is read */
         return xm_api_fail(GENERAL_ERROR, "%zu shapes, but the model has %u inputs", n,
                            m->ports.n_inputs);
     if (lacks_dimensions(shapes, n))
@@ -70,7 +71,7 @@ reshape(const ov_model_t *model, which_input which, const void *list,
     return status == OK ? xm_api_error(&err) : status;
 }
 
-/* ---- which inputs ------------------------------------------------------------------ */
+/* ---- finding the input --------------------------------------------------------------------- */
 
 static ov_status_e
 by_name(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
@@ -82,7 +83,7 @@ by_name(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
                : OK;
 }
 
-/* The status is that of a model's ports by index. */
+/* The failure has the status of ov_model_input_by_index. */
 static ov_status_e
 by_index(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {
@@ -94,7 +95,7 @@ by_index(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
     return OK;
 }
 
-/* Of a model with several inputs the others have to go with it as they are. */
+/* Chooses the first input. If there are others, xm_graph_reshape checks that their shapes agree. */
 static ov_status_e
 the_first(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ports. A handle is a copy of what can be asked of a port, found again by its name.
+ * Ports. A handle is a copy of a port's facts; functions find the port itself by its name.
  */
 #include <string.h>
 
@@ -100,7 +100,7 @@ ov_output_const_port_free(ov_output_const_port_t *port)
         xm_free(port);
 }
 
-/* ---- asking ------------------------------------------------------------------------ */
+/* ---- facts about a port -------------------------------------------------------------------- */
 
 static ov_status_e
 get_shape(const struct xm_api_port *p, ov_shape_t *shape)

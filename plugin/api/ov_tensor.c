@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tensors. All handles to a tensor are the same pointer, counted; so the shape that one
- * of them sets is the shape that a request sees.
+ * Tensors. All handles of a tensor are the same pointer with a reference count, so that a shape set
+ * through one handle is visible through all, and to requests.
  *
- * An element of a STRING tensor is a record of 32 bytes that owns its text; no device
- * takes them.
+ * An element of a STRING tensor is a record of 32 bytes that owns its text; devices do not accept
+ * such tensors.
  */
 #include <string.h>
 
@@ -41,14 +41,15 @@ destroy_tensor(struct xm_mapping *m)
     xm_free(t);
 }
 
-/* Of the enumeration, DYNAMIC too; a program may hold any number. */
+/* Whether the value is a member of the enumeration, including DYNAMIC; a caller may pass any
+ * number. */
 static bool
 is_type(ov_element_type_e type)
 {
     return (unsigned)type < XM_ELEMENT_COUNT;
 }
 
-/* Elements and bytes of a shape; the sizes may be anything. */
+/* Computes the number of elements and bytes of a shape, whose dimensions may have any value. */
 static enum xm_status
 measure(ov_element_type_e type, uint32_t rank, const int64_t *dim, uint64_t *n,
         uint64_t *bytes, struct xm_error *err)
@@ -127,7 +128,7 @@ xm_api_tensor_of_remote(ov_element_type_e type, ov_shape_t shape,
 {
     struct xm_error err = {0};
     ov_tensor_t *t = NULL;
-    /* There has to be something in its place. */
+    /* `memory` is only a placeholder that is not NULL; is_remote clears it below */
     if (create(type, (uint32_t)shape.rank, shape.dims,
                memory->host ? memory->host : memory, &t, &err) != XM_OK) {
         xm_remote_destroy(memory);
@@ -140,7 +141,7 @@ xm_api_tensor_of_remote(ov_element_type_e type, ov_shape_t shape,
     return xm_api_tensor_give(t, out);
 }
 
-/* Memory for more bytes; contents are lost. */
+/* Allocates memory for more bytes; the contents are lost. */
 static enum xm_status
 grow(ov_tensor_t *t, uint64_t bytes, struct xm_error *err)
 {
@@ -267,7 +268,7 @@ has_missing_string(const char **strings, size_t n)
     return false;
 }
 
-/* The first `n` ones. */
+/* Copies the first `n` strings. */
 static ov_status_e
 copy_strings(ov_tensor_t *t, const char **strings, size_t n)
 {
@@ -312,7 +313,7 @@ ov_tensor_create_from_string_array(const char **string_array, const size_t array
     return s;
 }
 
-/* ---- asking ------------------------------------------------------------------------ */
+/* ---- facts about a tensor ------------------------------------------------------------------ */
 
 ov_status_e
 ov_tensor_get_shape(const ov_tensor_t *tensor, ov_shape_t *shape)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Image pre-processing is not there: one refusal, under the name of each function.
+ * Image pre-processing is not implemented: each function refuses, with its name in the error.
  */
 #include "openvino/c/ov_prepostprocess.h"
 
 #include "plugin/api/api.h"
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* whatever they are */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* none of the arguments is used */
 
 static ov_status_e
 refuse(const char *name)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Properties as callers give them: key and value arguments, or an array of pairs.
+ * Reads properties from variadic arguments (key, value, …) or from an array of pairs.
  */
 #include <string.h>
 
 #include "plugin/api/api.h"
 #include "plugin/cache_cipher.h"
 
-/* The only key whose value is not text: a pair of functions, which becomes one. */
+/* Converts the value of CACHE_ENCRYPTION_CALLBACKS, a pair of functions and the only value that is
+ * not text, to text. */
 static ov_status_e
 take_cipher(const void *value, char text[XM_CIPHER_TEXT])
 {
@@ -32,7 +33,7 @@ xm_api_properties_from_array(size_t n, const ov_property_t *properties,
             return xm_api_fail(INVALID_C_PARAM, "property %zu of %zu: its %s is NULL", i,
                                n, properties[i].key ? "value" : "key");
     }
-    /* behind them the text of a cipher, if there is one */
+    /* followed by memory for the text of a cipher */
     struct xm_property *p = xm_calloc(1, n * sizeof(*p) + XM_CIPHER_TEXT);
     if (!p)
         return xm_api_fail(GENERAL_ERROR, "out of memory for %zu properties", n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The variables behind the property keys.
+ * Definitions of the property key variables.
  */
 #include "openvino/c/auto/properties.h"
 #include "openvino/c/gpu/gpu_plugin_properties.h"

@@ -2,8 +2,8 @@
  *
  * Contexts of devices, and tensors in their memory.
  *
- * Keys come with handles (pointers) or with texts, as the key says. What is there is OpenCL:
- * buffers and USM; images, video surfaces and DirectX are refused by name.
+ * The key decides whether its value is a handle (pointer) or text. OpenCL buffers and USM are
+ * supported; images, video surfaces and DirectX are refused by name.
  */
 #include <stddef.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static const struct { const char *key; bool is_handle; size_t member; } keys[] =
 };
 /* clang-format on */
 
-/* XM_ARRAY_LEN(keys): it is none of them. */
+/* Returns the index of a key; XM_ARRAY_LEN(keys): it is unknown. */
 static size_t
 find_key(const char *key)
 {
@@ -37,7 +37,8 @@ find_key(const char *key)
     return i;
 }
 
-/* A handle may be NULL for all that C knows of it; that is said in words. */
+/* Whether the key or its value is NULL. A handle may be NULL: the device then reports which handle
+ * is missing. */
 static bool
 lacks_something(const ov_property_t *p)
 {
@@ -157,14 +158,14 @@ ov_remote_context_get_params(const ov_remote_context_t *context, size_t *size,
 
 /* ---- tensors -------------------------------------------------------------------------- */
 
-/* Without a type the device makes a buffer. */
+/* Finds the kind of memory. Without any key it is a new buffer. */
 static ov_status_e
 find_memory(const struct xm_api_handles *h, struct xm_remote_wish *out)
 {
     static const struct {
         const char *type;
         enum xm_shared_memory kind;
-        bool is_foreign; /* and there is a handle of it */
+        bool is_foreign; /* the caller passes a handle of existing memory */
     } types[] = {{"OCL_BUFFER", XM_SHARED_OCL_BUFFER, true},
                  {"USM_USER_BUFFER", XM_SHARED_USM_USER, true},
                  {"USM_HOST_BUFFER", XM_SHARED_USM_HOST, false},

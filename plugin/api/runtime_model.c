@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runtime models: what a compiled model runs, as a model that can be asked and written, and nothing
- * else; and writing models that were read.
+ * Runtime models: the steps of a compiled model, as a model that can only be queried and written.
+ * Also writes models that were read.
  */
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ xm_api_model_check(const ov_model_t *m, const char *what)
 
 /* ---- making ------------------------------------------------------------------------ */
 
-/* A graph without nodes, called as the model. */
+/* Makes a graph without nodes, with the model's name. */
 static enum xm_status
 name_graph(struct xm_compiled *c, struct xm_graph **out, struct xm_error *err)
 {
@@ -75,7 +75,7 @@ ov_compiled_model_get_runtime_model(const ov_compiled_model_t *compiled_model,
 
 /* ---- writing ----------------------------------------------------------------------- */
 
-/* The bytes of all constants, each at a multiple of 8. */
+/* Returns the size of all constants, each padded to a multiple of 8 bytes. */
 static uint64_t
 constant_bytes(const struct xm_graph *g)
 {
@@ -88,7 +88,7 @@ constant_bytes(const struct xm_graph *g)
     return n;
 }
 
-/* "a.xml" -> "a.bin" */
+/* Returns "a.bin" for "a.xml". */
 static char *
 bin_path(const char *xml_path)
 {
@@ -101,7 +101,8 @@ bin_path(const char *xml_path)
     return xm_strbuf_take(&text);
 }
 
-/* Whoever reads the model the next time would find another's weights, or none. */
+/* Refuses to overwrite a file that the model's weights are mapped from, because the mapped weights
+ * would change. */
 static enum xm_status
 check_target(const struct xm_graph *g, const char *path, struct xm_error *err)
 {

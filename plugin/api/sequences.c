@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequences and batches: checks, and straight into the plugin.
+ * Sequences and batches: check arguments and call the plugin.
  */
 #include "plugin/api/api.h"
 #include "xemoe/xemoe.h"
 
-/* What has not been created: a model that can have none is no other failure. */
+/* Returns the status of a failed creation: NOT_IMPLEMENTED if the model cannot have sequences. */
 static ov_status_e
 refuse(const struct xm_error *err)
 {
@@ -118,7 +118,8 @@ xm_batch_free(xm_batch_t *batch)
         xm_compiled_destroy_batch(batch);
 }
 
-/* The entries as the plugin has them; NULL: one is not right, and *status says so. */
+/* Converts the entries for the plugin. NULL: an entry is wrong or memory is missing, and *status
+ * says which. */
 static struct xm_batch_row *
 take_entries(const xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n,
              ov_status_e *status)

@@ -11,7 +11,7 @@ ov_shape_create(const int64_t rank, const int64_t *dims, ov_shape_t *shape)
 {
     if (!shape || rank <= 0)
         return xm_api_refuse(__func__);
-    /* first: a rank that there is no memory for has no numbers to look at either */
+    /* before `dims` is read, because a wrong, huge rank fails here */
     int64_t *copy = xm_calloc((size_t)rank, sizeof(*copy));
     if (!copy)
         return xm_api_fail(GENERAL_ERROR, "out of memory for a shape of rank %lld",
@@ -54,14 +54,14 @@ ov_rank_is_dynamic(const ov_rank_t rank)
 
 /* ---- partial shapes ---------------------------------------------------------------- */
 
-/* A lower bound of -1 is 0. */
+/* Whether the bounds are valid. A lower bound of -1 means 0. */
 static bool
 is_valid_dimension(ov_dimension_t d)
 {
     return (d.min == -1 && d.max >= -1) || (d.min >= 0 && d.min <= d.max);
 }
 
-/* Of a rank that is known, dimensions yet to be written. */
+/* Sets a constant rank and allocates its dimensions. */
 static ov_status_e
 create_partial(int64_t rank, ov_partial_shape_t *out)
 {
@@ -81,7 +81,8 @@ is_scalar(ov_partial_shape_t s)
     return s.rank.min == 0 && s.rank.max == 0;
 }
 
-/* Callers fill the struct in themselves: of a known rank, but without dimensions? */
+/* Whether a shape has a constant rank but no dimensions, as callers that fill in the struct may
+ * pass. */
 static bool
 lacks_dimensions(ov_partial_shape_t s)
 {
@@ -116,7 +117,7 @@ ov_partial_shape_create_dynamic(const ov_rank_t rank, const ov_dimension_t *dims
         return xm_api_refuse(__func__);
     if (!ov_rank_is_dynamic(rank))
         return ov_partial_shape_create(rank.max, dims, partial_shape_obj);
-    if (!is_valid_dimension(rank)) /* dimensions mean nothing, and are not looked at */
+    if (!is_valid_dimension(rank)) /* the dimensions have no meaning and are not read */
         return xm_api_refuse(__func__);
     *partial_shape_obj = (ov_partial_shape_t){.rank = rank, .dims = NULL};
     return OK;
@@ -130,7 +131,7 @@ ov_partial_shape_create_static(const int64_t rank, const int64_t *dims,
         return xm_api_refuse(__func__);
     ov_shape_t shape = {.rank = rank, .dims = (int64_t *)dims};
     ov_status_e status = ov_shape_to_partial_shape(shape, partial_shape_obj);
-    if (status != OK) /* can be freed, as in OpenVINO */
+    if (status != OK) /* so that the caller can free it, as with OpenVINO */
         *partial_shape_obj = (ov_partial_shape_t){.rank = {0, 0}, .dims = NULL};
     return status;
 }
@@ -164,7 +165,8 @@ ov_partial_shape_to_shape(const ov_partial_shape_t partial_shape, ov_shape_t *sh
     if (!shape || lacks_dimensions(partial_shape))
         return xm_api_refuse(__func__);
     if (ov_partial_shape_is_dynamic(partial_shape)) {
-        /* can be freed, as in OpenVINO: programs do, without having set it before */
+        /* so that the caller can free it, as with OpenVINO: some programs do so without setting it
+         * before */
         if (!ov_rank_is_dynamic(partial_shape.rank))
             *shape = (ov_shape_t){0, NULL};
         return PARAMETER_MISMATCH;
@@ -198,7 +200,7 @@ ov_shape_to_partial_shape(const ov_shape_t shape, ov_partial_shape_t *partial_sh
     return status;
 }
 
-/* "?", "7", "1..20", "..20", "1.." */
+/* Appends a dimension: "?", "7", "1..20", "..20", "1..". */
 static void
 print_dimension(struct xm_strbuf *b, ov_dimension_t d)
 {

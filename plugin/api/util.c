@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The log's sink. The function stays in a variable of its own, since a function pointer
- * does not fit the sink's void pointer portably.
+ * The log callback. It is stored in its own variable, because a function pointer cannot portably be
+ * converted to the log sink's void pointer.
  */
 #include <stdatomic.h>
 
 #include "openvino/c/ov_util.h"
 #include "runtime/util/log.h"
 
-/* NULL: lines are dropped. Any thread writes lines, also while another sets this. */
+/* NULL: lines are dropped. Threads may write lines while another one sets this. */
 static _Atomic(ov_util_log_callback_func) user_function;
 
 static void
