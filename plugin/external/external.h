@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device plugins outside of xemoe (xemoe/plugin.h) as plugins of the core (plugin/plugin.h).
+ * Wraps device plugins of other libraries (xemoe/plugin.h) as plugins of the core
+ * (plugin/plugin.h).
  *
- *   external_library.c   the file: dlopen, who uses it, unloading
- *   external_plugin.c    the table that the library gives: checked, and its device's properties
- *   external_model.c     what the plugin sees of a graph; external_node.c runs a node for it
+ *   external_library.c   the library: dlopen, its users, unloading
+ *   external_plugin.c    the plugin's table: checks, and the device's properties
+ *   external_model.c     the plugin's view of a graph; external_node.c runs a node for it
  *   external_compiled.c  compiled models; external_request.c their requests
  *   external_context.c   contexts, and memory in them
  *   plugins_file.c       lists of such libraries
  *
- * What a plugin says is checked where a mistake of its author would be a crash of ours: the table,
- * statuses, ports, results. What its code does in our process nobody can check.
+ * A plugin's table, statuses, ports and results are checked, because an error in them would crash
+ * this process. The plugin's code cannot be checked.
  */
 #ifndef XM_PLUGIN_EXTERNAL_EXTERNAL_H
 #define XM_PLUGIN_EXTERNAL_EXTERNAL_H
@@ -25,12 +26,12 @@ extern "C" {
 
 /* ---- libraries (external_library.c) ------------------------------------------------ */
 
-/* A loaded library. It stays loaded when its last user releases it, for the next one that opens
- * it. */
+/* A loaded library. Without users it stays loaded until xm_library_unload_idle, so that the next
+ * user need not load it again. */
 struct xm_library;
 
-/* Opens, or finds among those that are open. `path` without a slash is looked for as dlopen does.
- * XM_INVALID: it is no library, or has no entry. */
+/* Opens a library, or finds an open one. dlopen's search applies to a `path` without a slash.
+ * XM_INVALID: it is not a library, or has no entry function. */
 enum xm_status xm_library_open(const char *path, struct xm_library **out,
                                struct xm_error *err);
 void xm_library_close(struct xm_library *l); /* NULL is allowed */
@@ -40,25 +41,26 @@ void xm_library_unload_idle(void);
 
 /* ---- the plugin (external_plugin.c) ------------------------------------------------ */
 
-/* What the plugin and all it has compiled hold together: it dies with the last of them. */
+/* The state that the plugin and its compiled models share; the last of them frees it. */
 struct xm_external {
     int refs;
-    struct xm_library *library; /* NULL: the table is this process's own    */
-    xm_ext_ops ops;             /* a copy; what the plugin leaves out is NULL */
-    void *plugin;               /* for the table's functions                */
-    char *name;                 /* of the device                            */
+    struct xm_library *library; /* NULL: the table is part of this process */
+    xm_ext_ops ops;             /* a copy; missing members are NULL */
+    void *plugin;               /* the plugin's handle, an argument of its functions */
+    char *name;                 /* of the device */
 };
 void xm_external_ref(struct xm_external *x);
 void xm_external_unref(struct xm_external *x); /* NULL is allowed */
 
-/* A plugin for the device `name`. Takes `library`, which may be NULL, over, also on failure. */
+/* Makes a plugin for the device `name`. Owns `library`, which may be NULL, from now on, also on
+ * failure. */
 enum xm_status xm_external_create(const char *name, xm_ext_entry_fn entry,
                                   struct xm_library *library, struct xm_plugin **out,
                                   struct xm_error *err);
-/* Of the library in a file. */
+/* Makes a plugin of the library in a file. */
 enum xm_status xm_external_load(const char *name, const char *path,
                                 struct xm_plugin **out, struct xm_error *err);
-/* NULL: a device may have the name; else a static sentence with the reason. */
+/* Returns NULL if a device may have the name; else a static sentence with the reason. */
 const char *xm_external_refuse_name(const char *name);
 
 /* Appends the device's name: "EXAMPLE", or "EXAMPLE.1" if the plugin has several devices. */
@@ -70,18 +72,18 @@ xm_ext_sink xm_external_sink(struct xm_strbuf *out);
 
 /* Whether `status` is a failure defined in xemoe/plugin.h. */
 bool xm_external_is_status(int32_t status);
-/* Converts the result of a plugin's function that returned `status` and wrote `why`: returns our
- * status and writes the plugin's sentence behind the plugin's name. */
+/* Converts the result of a plugin's function that returned `status` and wrote `why`: returns the
+ * core's status and writes the plugin's sentence after the plugin's name. */
 enum xm_status xm_external_status(const struct xm_external *x, const char *function,
                                   int32_t status, xm_ext_error *why,
                                   struct xm_error *err);
 
-/* A property: what the plugin's function says; where it knows none, what `rows` say, whose row
- * SUPPORTED_PROPERTIES lists them. */
+/* Gets a property: from the plugin's function, or, if it does not know the key, from `rows`, whose
+ * keys are added to SUPPORTED_PROPERTIES. */
 struct xm_external_row {
     const char *key, *value;
 };
-/* The function of the plugin, with what it is of: a device or a compiled model. */
+/* The plugin's function, with its argument `of`: a device or a compiled model. */
 struct xm_external_question {
     int32_t (*ask)(const struct xm_external *x, const void *of, const char *key,
                    const xm_ext_sink *out, xm_ext_error *err);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled models of plugins outside of xemoe.
+ * Compiled models of external plugins.
  */
 #include <string.h>
 
 #include "plugin/exec_graph.h"
 #include "plugin/external/external.h"
 
-/* Of an imported model: a plugin that never says "no more". Names are those of one port. */
+/* Bounds of an imported model's ports, and of the names of one port, in case the plugin never ends
+ * a list. */
 enum { MOST_PORTS = 4096, MOST_NAMES = 4096 };
 
 static struct xm_external_compiled *
@@ -56,7 +57,7 @@ print(struct xm_compiled *base, struct xm_strbuf *out)
         xm_strbuf_printf(out, "%%%u %s  # \"%s\"\n", i, m->views[i].op, m->views[i].name);
 }
 
-/* The nodes of the model: a plugin does not tell what it makes of them. */
+/* Makes the graph of the model's nodes, because a plugin does not report its steps. */
 static enum xm_status
 exec_graph(struct xm_compiled *base, struct xm_exec_graph *out, struct xm_error *err)
 {
@@ -85,7 +86,7 @@ get_context(struct xm_compiled *base, struct xm_context **out, struct xm_error *
 struct export_sink {
     const struct xm_export *to;
     struct xm_error *err;
-    enum xm_status status; /* the first failure to write */
+    enum xm_status status; /* the first failure of a write */
 };
 
 static void
@@ -155,7 +156,7 @@ create(struct xm_external *shared, uint32_t index, struct xm_error *err)
     return c;
 }
 
-/* What the plugin's compile or import_model has returned. */
+/* Checks the outcome of the plugin's compile or import_model. */
 static enum xm_status
 check_made(const struct xm_external_compiled *c, const char *function, int32_t status,
            xm_ext_error *why, struct xm_error *err)
@@ -166,7 +167,7 @@ check_made(const struct xm_external_compiled *c, const char *function, int32_t s
                                  c->shared->name, function);
 }
 
-/* The plugin's own compile. */
+/* Calls the plugin's compile or compile_in. */
 static int32_t
 call_compile(const struct xm_external_compiled *c, const struct xm_external_compile *how,
              void **compiled, xm_ext_error *why)
@@ -265,7 +266,7 @@ take_port(struct xm_external_compiled *c, const xm_ext_port *from, struct xm_por
     return take_type(c, from, to, err);
 }
 
-/* Port `i`; *is_last: there is none, and `to` is as it was. */
+/* Gets port `i`. *is_last: there is no such port, and *to is unchanged. */
 static enum xm_status
 ask_port(struct xm_external_compiled *c, bool is_output, uint32_t i, bool *is_last,
          struct xm_port *to, struct xm_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts of plugins outside of xemoe, and memory in them.
+ * Contexts of external plugins, and memory in them.
  */
 #include "plugin/external/external.h"
 
@@ -28,7 +28,7 @@ xm_external_block_unref(struct xm_external_block *b)
     xm_free(b);
 }
 
-/* What the plugin makes of a wish. */
+/* Asks the plugin for the memory of a wish. */
 static enum xm_status
 make_block(const struct xm_external_context *c, const xm_ext_memory_wish *wish,
            struct xm_external_block **out, void **host, struct xm_error *err)

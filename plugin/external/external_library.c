@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Libraries of plugins: opened once, counted, kept for the next user until somebody unloads what is
- * idle. So a plugin that comes and goes with its core is not loaded anew each time, and no library
- * goes away below a thread that is just leaving it.
+ * Libraries of plugins: opened once, reference counted, and kept without users until
+ * xm_library_unload_idle. So a plugin that is created again is not loaded again, and a library is
+ * not unloaded while a thread is leaving its code.
  */
 #include <dlfcn.h>
 #include <link.h>
@@ -18,13 +18,15 @@ struct xm_library {
     int users;
 };
 
-/* Never held while the loader works: it runs what libraries do when they come and go. */
+/* Not held during calls of dlopen and dlclose, because these run the library's constructors and
+ * destructors. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xm_library *libraries;
 
-/* ---- what the loader would stumble over -------------------------------------------- */
+/* ---- checking the file --------------------------------------------------------------------- */
 
-/* The bytes that the file's segments reach to; 0: it is no ELF file of this machine's word. */
+/* Returns the end of the file's last segment in bytes; 0: it is not an ELF file with this machine's
+ * word size. */
 static uint64_t
 bytes_of_segments(const struct xm_mapped_file *f)
 {
@@ -58,7 +60,7 @@ check_whole(const char *path, struct xm_error *err)
 {
     struct xm_mapped_file f;
     if (!strchr(path, '/') || xm_mapped_file_open(path, &f, NULL) != XM_OK)
-        return XM_OK; /* dlopen finds it, or says why not */
+        return XM_OK; /* dlopen finds it, or reports why not */
     const uint64_t n = f.n_bytes, needed = bytes_of_segments(&f);
     xm_mapped_file_close(&f);
     if (needed <= n)
@@ -80,7 +82,7 @@ find_library(void *handle)
     return l;
 }
 
-/* A record of what dlopen has just given, which is closed on failure. */
+/* Makes a record for a handle of dlopen, which is closed after a failure. */
 static enum xm_status
 make(void *handle, const char *path, struct xm_library **out, struct xm_error *err)
 {
@@ -98,7 +100,8 @@ make(void *handle, const char *path, struct xm_library **out, struct xm_error *e
         dlclose(handle);
         return xm_no_memory(err, "a library");
     }
-    memcpy(&entry, &symbol, sizeof(entry)); /* C has no cast from data to functions */
+    /* C has no cast from data to function pointers */
+    memcpy(&entry, &symbol, sizeof(entry));
     *l = (struct xm_library){NULL, handle, entry, 0};
     *out = l;
     return XM_OK;
@@ -111,8 +114,8 @@ free_library(struct xm_library *l)
     xm_free(l);
 }
 
-/* The record that is used: an older one of the same handle, whose use dlopen has counted as well,
- * or `made`. */
+/* Returns the record in use: `made`, or an older one with the same handle, whose reference by
+ * dlopen `made` gives back. Counts its user. */
 static struct xm_library *
 use(struct xm_library *made)
 {
@@ -132,7 +135,7 @@ use(struct xm_library *made)
 enum xm_status
 xm_library_open(const char *path, struct xm_library **out, struct xm_error *err)
 {
-    if (!path[0]) /* dlopen would take the program itself */
+    if (!path[0]) /* dlopen would open the program itself */
         return xm_fail(err, XM_INVALID, "a plugin's library has no name");
     XM_TRY(check_whole(path, err));
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A graph as plugins outside of xemoe see it: nodes by number, texts as OpenVINO's files have them.
+ * A graph as external plugins see it: nodes by index, attributes as texts like those of OpenVINO's
+ * files.
  *
- * All of it is made before the plugin looks, so that it can be read by any thread.
+ * All of it is made before the plugin gets it, so that any thread can read it.
  */
 #include <string.h>
 
@@ -21,9 +22,10 @@ _Static_assert(XM_EXT_RANK == XM_MAX_RANK, "tensors have as many dimensions as o
 _Static_assert(sizeof(xm_ext_property) == sizeof(struct xm_property),
                "properties are handed on as they are");
 
-/* ---- making it --------------------------------------------------------------------- */
+/* ---- making the view ----------------------------------------------------------------------- */
 
-/* The attributes that the file has; of operations that no file has, all. */
+/* Whether the plugin sees an attribute: those that OpenVINO's files have; all attributes of an
+ * operation that files do not have. */
 static bool
 has_attribute(const struct xm_node *n, const struct xm_attr_info *a)
 {
@@ -140,7 +142,7 @@ xm_external_model_create(struct xm_graph *g, xm_ext_model **out, struct xm_error
     return s;
 }
 
-/* The plugin has it as const: only the count of its users changes. */
+/* The pointer is const for the plugin; only the reference count changes. */
 static const xm_ext_model *
 retain(const xm_ext_model *m)
 {
@@ -158,7 +160,7 @@ xm_external_model_release(const xm_ext_model *m)
     xm_free(mine);
 }
 
-/* ---- looking at it ----------------------------------------------------------------- */
+/* ---- functions of struct xm_ext_host ------------------------------------------------------- */
 
 static const char *
 model_name(const xm_ext_model *m)
@@ -218,7 +220,7 @@ model_ports(const xm_ext_model *m, uint32_t is_output)
     return is_output ? m->ports.n_outputs : m->ports.n_inputs;
 }
 
-/* The node of port i: the i-th of its kind. */
+/* Returns the node of port i: the i-th node with this operation. */
 static uint32_t
 node_of_port(const xm_ext_model *m, enum xm_op op, uint32_t i)
 {
@@ -256,7 +258,7 @@ model_constant(const xm_ext_model *m, uint32_t node, xm_ext_tensor *out)
     out->rank = t->shape.rank;
     for (uint32_t i = 0; i < t->shape.rank; i++)
         out->dim[i] = t->shape.dim[i].n;
-    out->data = (void *)n->attr.data.bytes; /* read only, as the header says */
+    out->data = (void *)n->attr.data.bytes; /* read-only, as the header says */
     out->bytes = n->attr.data.n_bytes;
     return XM_EXT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One node of a model, run by the host's reference for a plugin that cannot.
+ * Runs one node of a model with the host's reference, for a plugin that cannot run it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct call {
     struct xm_error err;
 };
 
-/* Whether the bytes are those of the shape; elements must be sized and of a known type. */
+/* Whether the tensor has the number of bytes of its shape and element type, which must be known. */
 static bool
 has_its_bytes(const xm_ext_tensor *t)
 {
@@ -29,14 +29,15 @@ has_its_bytes(const xm_ext_tensor *t)
            bytes == t->bytes && (t->data || bytes == 0);
 }
 
-/* An operand that is a constant, and that the plugin has left to us. */
+/* Evaluates a constant operand for which the plugin passed no data. */
 static enum xm_status
 take_constant(struct call *c, uint32_t i)
 {
     const struct xm_value *v = xm_in(c->node, i);
     struct xm_tensor *results[1];
     if (v->node->op == XM_OP_WEIGHT && xm_eval_takes_weight(c->node->op, i))
-        return XM_OK; /* it is read row by row, never expanded */
+        /* the operation reads it row by row, so that it is never expanded */
+        return XM_OK;
     XM_TRY(xm_evaluate_node(v->node, NULL, results, NULL, NULL, 0, &c->err));
     c->in[i] = results[0];
     return XM_OK;

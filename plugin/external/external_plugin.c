@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A plugin outside of xemoe as a plugin of the core: its table is checked once, here; its device is
- * asked through it.
+ * Wraps an external plugin as a plugin of the core: checks its table, and calls its functions.
  */
 #include <string.h>
 
@@ -13,11 +12,11 @@ enum { MAX_NAME = 63 };
 
 struct external_plugin {
     struct xm_plugin base;
-    struct xm_plugin_ops ops; /* base's: they have the plugin's own name */
+    struct xm_plugin_ops ops; /* of `base`, with this plugin's name */
     struct xm_external *shared;
 };
 
-/* ---- what the table must have ------------------------------------------------------ */
+/* ---- required members of the table --------------------------------------------------------- */
 
 #define MEMBER(name)                                                                     \
     {                                                                                    \
@@ -35,7 +34,8 @@ static const struct {
     struct member has, needs;
 } pairs[] = {
     {MEMBER(import_model), MEMBER(compiled_port)},
-    {MEMBER(import_model), MEMBER(reset)}, /* nobody knows whether it has states */
+    /* because the host does not know whether an imported model has states */
+    {MEMBER(import_model), MEMBER(reset)},
     {MEMBER(profile), MEMBER(profile_reset)},
     {MEMBER(cancel), MEMBER(resume)},
     {MEMBER(create_context), MEMBER(context_params)},
@@ -49,7 +49,7 @@ static const struct {
 };
 #undef MEMBER
 
-/* Whether a function of the table is there. All are pointers to functions, and look the same. */
+/* Whether a function of the table is set. All members are function pointers of equal size. */
 static bool
 has(const xm_ext_ops *ops, const struct member *m)
 {
@@ -76,7 +76,8 @@ check_table(const char *name, const xm_ext_ops *ops, struct xm_error *err)
     return XM_OK;
 }
 
-/* The first two members are what they are in every version; the others only in ours. */
+/* Copies the table. The first two members are the same in all versions; the others only in this
+ * one. */
 static enum xm_status
 take_table(struct xm_external *x, const xm_ext_ops *ops, struct xm_error *err)
 {
@@ -93,7 +94,7 @@ take_table(struct xm_external *x, const xm_ext_ops *ops, struct xm_error *err)
     return check_table(x->name, &x->ops, err);
 }
 
-/* ---- what they share --------------------------------------------------------------- */
+/* ---- the shared state ---------------------------------------------------------------------- */
 
 void
 xm_external_ref(struct xm_external *x)
@@ -263,7 +264,8 @@ plugin_set_property(struct xm_plugin *p, const char *key, const char *value,
 
 /* ---- compiling --------------------------------------------------------------------- */
 
-/* Our own keys, and those of caches, are for who wants them: programs give them to all. */
+/* Whether a property is passed to the plugin. Programs give XM_ and CACHE_ properties to all
+ * devices; only plugins that list them get them. */
 static bool
 is_for_plugin(const struct xm_property *p, const char *supported)
 {
@@ -272,7 +274,7 @@ is_for_plugin(const struct xm_property *p, const char *supported)
     return !is_ours || xm_list_has(supported, ' ', p->key, strlen(p->key));
 }
 
-/* *out is for xm_free(). */
+/* Chooses the properties for the plugin; the caller frees *out with xm_free(). */
 static enum xm_status
 choose_properties(struct xm_plugin *p, uint32_t index,
                   const struct xm_property *properties, uint32_t n,
@@ -292,7 +294,7 @@ choose_properties(struct xm_plugin *p, uint32_t index,
     return XM_OK;
 }
 
-/* Takes `g` over, also on failure. */
+/* Owns `g` from now on, also on failure. */
 static enum xm_status
 compile(struct xm_plugin *p, struct xm_graph *g, struct xm_external_compile *how,
         struct xm_compiled **out, struct xm_error *err)
@@ -364,7 +366,7 @@ plugin_import(struct xm_plugin *p, uint32_t index, const struct xm_import *from,
     return s;
 }
 
-/* The core's callback, which knows nodes by name. */
+/* Arguments of the core's callback, which identifies nodes by name. */
 struct query {
     const xm_ext_model *model;
     void (*supported)(const char *node, void *ctx);
@@ -379,7 +381,7 @@ on_supported(void *ctx, uint32_t node)
         q->supported(q->model->views[node].name, q->ctx);
 }
 
-/* The graph stays the caller's: the plugin sees a copy that is gone before this returns. */
+/* The caller keeps the graph: the plugin sees a copy, which is destroyed before this returns. */
 static enum xm_status
 plugin_query_model(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
                    void (*supported)(const char *node, void *ctx), void *ctx,
@@ -435,7 +437,7 @@ xm_external_refuse_name(const char *name)
                : NULL;
 }
 
-/* The plugin's own say, before `x` is of use: nothing of it is to be destroyed yet. */
+/* Calls the plugin's entry function. After a failure nothing of the plugin has to be destroyed. */
 static enum xm_status
 enter(struct xm_external *x, xm_ext_entry_fn entry, struct xm_error *err)
 {

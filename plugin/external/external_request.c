@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests of plugins outside of xemoe. What comes in is compared with the ports before the plugin
- * sees it, what goes out before anybody else does.
+ * Requests of external plugins. Inputs are compared with the ports before the plugin gets them,
+ * results before anyone reads them.
  */
 #include <string.h>
 
@@ -11,14 +11,14 @@
 
 struct external_infer {
     struct xm_infer base;
-    struct xm_external_compiled *owner; /* borrowed: base.compiled holds it   */
-    void *request;                      /* the plugin's                       */
-    bool *is_set;                       /* by input                           */
-    /* By input and by output: the memory that the plugin was given; NULL: none. */
+    struct xm_external_compiled *owner; /* borrowed; base.compiled holds a reference */
+    void *request;                      /* the plugin's handle */
+    bool *is_set;                       /* for each input */
+    /* For each input and output: the plugin's memory that was set; NULL: none. */
     struct xm_external_block **inputs, **outputs;
     bool has_run, cancelled;
-    int64_t tokens; /* that a run adds, by the inputs' shapes; 0: no states   */
-    uint64_t past;  /* that the states hold                                   */
+    int64_t tokens; /* positions that a run adds, from the inputs' shapes; 0: no states */
+    uint64_t past;  /* number of positions in the states */
 };
 
 static struct external_infer *
@@ -51,7 +51,7 @@ find_tokens(struct external_infer *r, const struct xm_port *port,
     }
 }
 
-/* The port of input i, and the tensor as the plugin gets it. */
+/* Checks the tensor for input i; returns its port, and the tensor in the plugin's form. */
 static enum xm_status
 check_input(const struct external_infer *r, uint32_t input,
             const struct xm_host_tensor *t, const struct xm_port **port,
@@ -69,7 +69,7 @@ check_input(const struct external_infer *r, uint32_t input,
     return XM_OK;
 }
 
-/* From now on the plugin has this one, and no longer the one before. */
+/* Replaces the memory that the request holds for a port. */
 static void
 hold(struct xm_external_block **place, struct xm_external_block *b)
 {
@@ -97,7 +97,7 @@ set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tensor *t,
     return XM_OK;
 }
 
-/* The plugin's memory; of others it could make nothing. */
+/* Returns the plugin's memory behind `m`; fails if `m` belongs to another plugin. */
 static enum xm_status
 find_block(const struct external_infer *r, const struct xm_remote *m,
            struct xm_external_block **out, struct xm_error *err)
@@ -124,7 +124,8 @@ set_remote_input(struct xm_infer *base, uint32_t input, const struct xm_host_ten
     struct xm_external_block *block = NULL;
     XM_TRY(find_block(r, m, &block, err));
     void *memory = block ? block->memory : NULL;
-    shape.data = &shape; /* the port asks for some; nobody reads it */
+    /* a placeholder: the check requires data, but nobody reads them */
+    shape.data = &shape;
     XM_TRY(check_input(r, input, &shape, &port, &given, err));
     given.data = NULL;
     XM_TRY(xm_external_status(
@@ -177,7 +178,8 @@ infer(struct xm_infer *base, struct xm_error *err)
     return XM_OK;
 }
 
-/* Whether what the plugin gave is what the model says: all who read it lean on that. */
+/* Checks that a result of the plugin has the model's type and shape, because its readers rely on
+ * them. */
 static enum xm_status
 check_result(const struct xm_external *x, const struct xm_port *port,
              const xm_ext_tensor *t, bool needs_data, struct xm_error *err)
@@ -356,7 +358,7 @@ trace(struct xm_infer *base, xm_trace_row_fn fn, void *ctx, uint64_t *dropped,
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* NULL is allowed. */
+/* Frees an array of references; NULL is allowed. */
 static void
 let_go(struct xm_external_block **blocks, uint32_t n)
 {
@@ -387,7 +389,7 @@ static const struct xm_profile_ops profile_ops = {profile_rows, profile_reset,
     .set_remote_input = set_remote_input, .set_remote_output = set_remote_output,        \
     .describe_output = describe_output
 
-/* By whether the plugin has contexts, and whether it measures. */
+/* Indexed by whether the plugin has contexts, and whether it measures. */
 static const struct xm_infer_ops all_ops[2][2] = {
     {{INFER_OPS}, {INFER_OPS, .profile = &profile_ops}},
     {{INFER_OPS, REMOTE_OPS}, {INFER_OPS, REMOTE_OPS, .profile = &profile_ops}},

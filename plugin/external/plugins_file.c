@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A list of plugins, read with expat. A document type is refused, so that no entity can be
- * declared; what the list holds is bounded.
+ * Reads a list of plugins with expat. A document type is refused, so that no entity can be
+ * declared, and sizes are bounded.
  */
 #include "plugin/external/plugins_file.h"
 
@@ -17,7 +17,7 @@ enum {
     MOST_BYTES = 1 << 20,
     MOST_DEPTH = 32,
     MOST_PLUGINS = 256,
-    MOST_PROPERTIES = 256, /* of a plugin */
+    MOST_PROPERTIES = 256, /* of one plugin */
     MOST_TEXT = 4096
 };
 
@@ -27,17 +27,17 @@ struct reader {
     XML_Parser xml;
     struct xm_plugins_file *file;
     struct xm_error *err;
-    char *folder;                 /* of the list, absolute    */
-    enum place place[MOST_DEPTH]; /* of the open elements     */
+    char *folder;                 /* absolute path of the list's folder */
+    enum place place[MOST_DEPTH]; /* of each open element */
     uint32_t depth, n_plugins;
-    struct xm_plugin_record *plugin; /* the last one             */
+    struct xm_plugin_record *plugin; /* the last one of the list */
 };
 
 static void
 refuse(struct reader *r, enum xm_status status, const char *sentence)
 {
     if (r->err->status != XM_OK)
-        return; /* expat may still call a few handlers after the stop */
+        return; /* expat may still call handlers after the stop */
     xm_fail(r->err, status, "line %lu: %s", xm_xml_line(r->xml), sentence);
     XML_StopParser(r->xml, XML_FALSE);
 }
@@ -48,7 +48,7 @@ refuse_memory(struct reader *r)
     refuse(r, XM_NO_MEMORY, "out of memory");
 }
 
-/* The attribute's text in the arena; NULL when it is refused. */
+/* Returns a copy of the attribute's text in the arena; NULL: it was refused. */
 static const char *
 keep(struct reader *r, const char **attributes, const char *key, const char *missing)
 {
@@ -68,7 +68,7 @@ keep(struct reader *r, const char **attributes, const char *key, const char *mis
     return copy;
 }
 
-/* What dlopen is to be asked for; see the header. */
+/* Returns the path for dlopen; see the header. */
 static const char *
 find_location(struct reader *r, const char *location)
 {
@@ -136,7 +136,7 @@ static const struct rule {
     enum place parent;
     const char *tag;
     enum place place;
-    void (*open)(struct reader *r, const char **attributes); /* NULL: nothing to note */
+    void (*open)(struct reader *r, const char **attributes); /* NULL: nothing to do */
 } rules[] = {
     {DOCUMENT, "ie", ROOT, NULL},
     {ROOT, "plugins", PLUGINS, NULL},
@@ -189,7 +189,7 @@ on_doctype(void *ctx, const XML_Char *name, const XML_Char *system,
            "the file declares a document type, which such lists never do");
 }
 
-/* The folder that relative locations begin at, for xm_free(). */
+/* Finds the folder that relative locations refer to; the caller frees it with xm_free(). */
 static enum xm_status
 find_folder(const char *path, char **folder, struct xm_error *err)
 {

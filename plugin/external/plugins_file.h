@@ -12,9 +12,9 @@
  *         </plugins>
  *     </ie>
  *
- * Elements that are not in this picture are skipped with all they hold. Nothing is opened but the
- * list itself. A location without a slash is a file beside the list, or, where there is none, what
- * dlopen finds; one with a slash begins at the list's folder.
+ * Other elements are skipped with their contents. No other file is opened. A location without a
+ * slash is a file beside the list, or, if there is none, a name for dlopen's search; one with a
+ * slash is relative to the list's folder.
  */
 #ifndef XM_PLUGIN_EXTERNAL_PLUGINS_FILE_H
 #define XM_PLUGIN_EXTERNAL_PLUGINS_FILE_H
@@ -34,12 +34,12 @@ struct xm_plugin_record {
 };
 
 struct xm_plugins_file {
-    struct xm_arena arena;          /* of all that follows    */
+    struct xm_arena arena;          /* of all members below */
     struct xm_plugin_record *first; /* in the file's order */
 };
 
-/* XM_INVALID: it is no such list; the sentence names the line. *out is for xm_plugins_file_free,
- * also on failure. */
+/* XM_INVALID: the file is not such a list; the sentence names the line. The caller frees *out with
+ * xm_plugins_file_free, also on failure. */
 enum xm_status xm_plugins_file_read(const char *path, struct xm_plugins_file *out,
                                     struct xm_error *err);
 void xm_plugins_file_free(struct xm_plugins_file *f);
