@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chat histories: texts of messages, one behind the other.
+ * Chat histories: a list of messages, each a JSON text.
  */
 #include "plugin/genai/genai.h"
 #include "runtime/util/json.h"
@@ -11,7 +11,7 @@ is(const ov_genai_json_container *c, char first)
     return xm_strbuf_text(&c->text)[0] == first;
 }
 
-/* Keeps the sentence of a failure; returns its code. */
+/* Stores the sentence of a failure; returns `code`. */
 static ov_genai_chat_history_status_e
 fail(ov_genai_chat_history_status_e code, const char *sentence)
 {
@@ -25,7 +25,7 @@ fail_memory(void)
     return fail(OV_GENAI_CHAT_HISTORY_ERROR, "out of memory for a chat");
 }
 
-/* Replaces `to`, unless memory is exhausted. */
+/* Replaces *to by the text; unchanged if memory is missing. */
 static ov_genai_chat_history_status_e
 set_text(struct xm_strbuf *to, const char *text, size_t n)
 {
@@ -313,7 +313,7 @@ ov_genai_chat_history_empty(const ov_genai_chat_history *history, int *empty)
     return OV_GENAI_CHAT_HISTORY_OK;
 }
 
-/* ---- what the template sees besides --------------------------------------------------- */
+/* ---- other variables of the chat template -------------------------------------------------- */
 
 ov_genai_chat_history_status_e
 ov_genai_chat_history_set_tools(ov_genai_chat_history *history,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What comes of a generation: texts, probabilities, metrics.
+ * The results of a generation: texts, probabilities, metrics.
  */
 #include "plugin/genai/genai.h"
 #include "xemoe/xemoe.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How failures and texts leave the GenAI C API.
+ * Returns failures and texts to callers of the GenAI C API.
  */
 #include <string.h>
 

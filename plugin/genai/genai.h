@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside of the GenAI C API: what the handles are, and what its files share.
+ * Inside the GenAI C API: the structs behind the handles, and functions that several files share.
  *
- * A failure keeps its sentence for ov_get_last_err_msg(), and writes it to the log where it is one
- * of a pipeline. Missing arguments change neither.
+ * A failure stores its sentence for ov_get_last_err_msg(); a failure of a pipeline also writes it
+ * to the log. Missing arguments do neither.
  */
 #ifndef XM_PLUGIN_GENAI_GENAI_H
 #define XM_PLUGIN_GENAI_GENAI_H
@@ -24,21 +24,23 @@
 extern "C" {
 #endif
 
-/* Keeps the sentence and writes it to the log; UNKNOW_EXCEPTION, or OK where nothing has failed. */
+/* Stores the sentence and writes it to the log. Returns UNKNOW_EXCEPTION, or OK if *err has no
+ * failure. */
 ov_status_e xm_genai_status(const struct xm_error *err);
 
-/* A text by the two calls of the API. *output_size, the buffer's bytes, becomes the bytes of the
- * text with its NUL. False: the buffer is smaller and was left as it was; the sentence is kept. */
+/* Writes a text to a caller's buffer. *output_size is the buffer's size and becomes the size of the
+ * text with its NUL. output NULL: only sets the size. Returns false if the buffer is too small: it
+ * is unchanged, and the sentence is stored. */
 bool xm_genai_give(const struct xm_strbuf *text, char *output, size_t *output_size);
 
 /* ---- JSON (json_container.c) --------------------------------------------------------- */
 
-/* A JSON value without white space; its first character tells its type. */
+/* A JSON value without white space. The first character is that of its type. */
 struct ov_genai_json_container_opaque {
     struct xm_strbuf text;
 };
 
-/* A container of `text`, JSON without white space, which is moved out of it; NULL: no memory. */
+/* Makes a container of `text`, JSON without white space, whose memory it takes. NULL: no memory. */
 ov_genai_json_container *xm_genai_json_take(struct xm_strbuf *text);
 
 /* ---- histories (chat_history.c) ------------------------------------------------------ */
@@ -56,8 +58,8 @@ enum xm_status xm_genai_history_say(ov_genai_chat_history *h, const char *role,
                                     const char *text, size_t n, struct xm_error *err);
 /* Appends all messages as a JSON array. */
 void xm_genai_history_messages(const ov_genai_chat_history *h, struct xm_strbuf *out);
-/* Appends the template's further variables as a JSON object: "tools", if there are any, and the
- * members of the extra context. */
+/* Appends the template's variables besides the messages as a JSON object: "tools", if there are
+ * any, and the members of the extra context. */
 void xm_genai_history_variables(const ov_genai_chat_history *h, struct xm_strbuf *out);
 
 /* ---- configs (genai_config.c) -------------------------------------------------------- */
@@ -77,28 +79,28 @@ struct ov_genai_generation_config_opaque {
 };
 
 void xm_genai_config_init(ov_genai_generation_config *c);
-void xm_genai_config_clear(ov_genai_generation_config *c); /* frees what it holds */
-/* `to` is overwritten, and nothing to be cleared after a failure. */
+void xm_genai_config_clear(ov_genai_generation_config *c); /* frees the members */
+/* Makes a copy in *to, which is overwritten; after a failure it holds nothing to free. */
 enum xm_status xm_genai_config_copy(const ov_genai_generation_config *from,
                                     ov_genai_generation_config *to, struct xm_error *err);
-/* What a generation_config.json says; XM_NOT_FOUND: there is no such file. */
+/* Reads a generation_config.json. XM_NOT_FOUND: the file does not exist. */
 enum xm_status xm_genai_config_read(const char *path, ov_genai_generation_config *c,
                                     struct xm_error *err);
 enum xm_status xm_genai_config_add_stop_id(ov_genai_generation_config *c, int64_t id,
                                            struct xm_error *err);
 bool xm_genai_config_has_stop_id(const ov_genai_generation_config *c, int64_t id);
-/* generation_rules.c: a field of numbers by its name, of generation_fields.def. A count of
- * SIZE_MAX, which is none, is 0. */
+/* generation_rules.c: gets and sets a numeric field of generation_fields.def by its name. SIZE_MAX,
+ * which means "not set", is returned as 0. */
 double xm_genai_config_number(const ov_genai_generation_config *c, const char *name);
 void xm_genai_config_set_number(ov_genai_generation_config *c, const char *name,
                                 double x);
-/* Whether its fields go together. */
+/* XM_INVALID: the values of the fields are not possible together. */
 enum xm_status xm_genai_config_check(const ov_genai_generation_config *c,
                                      struct xm_error *err);
 
 /* ---- metrics (perf_metrics.c) -------------------------------------------------------- */
 
-/* Measured values, milliseconds each. */
+/* Measured durations in milliseconds. */
 struct xm_genai_values {
     double *ms; /* owned */
     size_t n, capacity;
@@ -123,7 +125,7 @@ struct ov_genai_perf_metrics_opaque {
     struct xm_genai_values values[XM_GENAI_N_MEASURES];
 };
 
-void xm_genai_metrics_clear(ov_genai_perf_metrics *m); /* frees what it holds */
+void xm_genai_metrics_clear(ov_genai_perf_metrics *m); /* frees the members */
 enum xm_status xm_genai_metrics_add(ov_genai_perf_metrics *to,
                                     const ov_genai_perf_metrics *from,
                                     struct xm_error *err);
@@ -139,18 +141,19 @@ struct ov_genai_decoded_results_opaque {
 /* ---- pipelines (llm_*.c) --------------------------------------------------------------- */
 
 struct ov_genai_llm_pipeline_opaque {
-    pthread_mutex_t lock; /* calls come one after the other */
-    bool is_orphan; /* freed by the caller during a call, which destroys it at its end */
+    pthread_mutex_t lock; /* makes calls run one after the other */
+    bool is_orphan; /* the caller freed it during a call, which destroys it at its end */
     struct xm_core *core;
     struct xm_package *package;
     struct xm_compiled *compiled;
-    struct xm_session *session;    /* NULL: not created yet, or a chat has ended  */
-    struct xm_scheduler *parallel; /* the same for several texts of one prompt    */
+    struct xm_session *session; /* NULL: not created yet, or a chat has ended */
+    /* runs several texts of one prompt; NULL as `session` */
+    struct xm_scheduler *parallel;
     ov_genai_generation_config config;
-    /* prompt lookup for greedy texts is on by default (property prompt_lookup) */
+    /* draft tokens by prompt lookup for greedy texts by default (property prompt_lookup) */
     bool looks_up;
     double load_ms;
-    ov_genai_chat_history *chat; /* NULL: there is none */
+    ov_genai_chat_history *chat; /* NULL: no chat is in progress */
 };
 
 /* The arguments and results of a call of generate. */
@@ -159,11 +162,11 @@ struct xm_genai_call {
     const ov_genai_generation_config *config; /* NULL: the pipeline's */
     const streamer_callback *streamer;        /* NULL: none           */
     struct xm_prompt prompt;
-    double start; /* xm_now() when the call came */
+    double start; /* xm_now() at the start of the call */
     /* out */
     ov_genai_decoded_results *results; /* owned by the caller */
     bool is_cancelled;                 /* by the streamer     */
-    size_t echoed; /* bytes of the prompt that each text begins with */
+    size_t echoed; /* number of bytes of the echoed prompt in each text */
 };
 
 /* llm_run.c: checks the config and generates the texts. The caller holds the pipeline's lock. */
@@ -173,9 +176,10 @@ enum xm_status xm_genai_config_inherit(ov_genai_generation_config *c,
                                        const ov_genai_generation_config *from,
                                        struct xm_error *err);
 
-/* llm_pipeline.c: locks the pipeline. False: this thread holds the lock already, in a streamer. */
+/* llm_pipeline.c: locks the pipeline. Fails if this thread already holds the lock, because a
+ * streamer called a function of its own pipeline. */
 bool xm_genai_lock(const ov_genai_llm_pipeline *pipe, struct xm_error *err);
-void xm_genai_unlock(const ov_genai_llm_pipeline *pipe); /* and destroys an orphan */
+void xm_genai_unlock(const ov_genai_llm_pipeline *pipe); /* also destroys an orphan */
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Generation configs: setters and the members of generation_config.json come from
- * generation_fields.def.
+ * Generation configs. generation_fields.def defines their setters and the members of
+ * generation_config.json.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "plugin/genai/genai.h"
 #include "plugin/text/generation_file.h"
 
-enum { MOST_STOP_IDS = 4096 }; /* more is not meant */
+enum { MOST_STOP_IDS = 4096 }; /* a larger number is probably a mistake */
 
 /* ---- life ---------------------------------------------------------------------------- */
 
@@ -43,7 +43,7 @@ xm_genai_config_clear(ov_genai_generation_config *c)
     c->n_stop_ids = c->stop_ids_room = 0;
 }
 
-/* Strings that are NULL or empty end nothing. */
+/* Replaces the stop strings; NULL and empty strings are skipped. */
 static enum xm_status
 set_stops(ov_genai_generation_config *c, const char *const *strings, size_t n,
           struct xm_error *err)
@@ -273,7 +273,7 @@ read_fields(yyjson_val *root, ov_genai_generation_config *c, struct xm_error *er
     return XM_OK;
 }
 
-/* An id, or a list of them; *first (may be NULL) is the first one. */
+/* Reads an id, or a list of ids; *first becomes the first one (`first` may be NULL). */
 static enum xm_status
 read_ids(yyjson_val *root, const char *name, ov_genai_generation_config *c,
          int64_t *first, struct xm_error *err)
@@ -288,7 +288,7 @@ read_ids(yyjson_val *root, const char *name, ov_genai_generation_config *c,
     return s;
 }
 
-/* A string, or a list of them. */
+/* Reads a string, or a list of strings. */
 static enum xm_status
 read_stops(yyjson_val *root, const char *name, ov_genai_generation_config *c,
            struct xm_error *err)
@@ -367,7 +367,7 @@ ov_genai_generation_config_create_from_json(const char *json_path,
         return s;
     if (xm_genai_config_read(json_path, c, &err) == XM_OK)
         *config = c;
-    else if (xm_api_handle_drop(c, XM_API_CONFIG)) /* it holds nothing then */
+    else if (xm_api_handle_drop(c, XM_API_CONFIG)) /* its members were freed already */
         xm_free(c);
     return xm_genai_status(&err);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which values of a generation config go together: the first rule that is broken says so.
+ * Checks that the values of a generation config are possible together; reports the first rule that
+ * is broken.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +11,7 @@
 
 enum { MOST_BEAMS = 1024 };
 
-/* ---- what rules speak of --------------------------------------------------------------- */
+/* ---- the fields that rules refer to -------------------------------------------------------- */
 
 enum kind { SIZE, REAL, FLAG, ID, CRITERION };
 
@@ -109,7 +110,8 @@ is_endless(const ov_genai_generation_config *c)
     return !has_limit(c) && !has_ends(c) && c->n_stops == 0;
 }
 
-/* Stop strings alone may never come. */
+/* Whether end tokens are ignored without a limit. Stop strings are no limit, because they may never
+ * occur. */
 static bool
 is_ignoring_all_ends(const ov_genai_generation_config *c)
 {
@@ -191,7 +193,8 @@ is_without_text(const ov_genai_generation_config *c)
     return c->num_return_sequences == 0;
 }
 
-/* 0 and 1: no search; then what is for beams has no say. */
+/* Whether it is a beam search: num_beams is above 1. Otherwise the settings of beams are
+ * ignored. */
 static bool
 has_beams(const ov_genai_generation_config *c)
 {
@@ -282,7 +285,7 @@ is_assisted_twice(const ov_genai_generation_config *c)
     return c->assistant_confidence_threshold != 0.0f && c->num_assistant_tokens > 0;
 }
 
-/* An assistant's tokens are of one text. */
+/* Whether there are several texts. Drafted tokens are possible for one text only. */
 static bool
 has_several(const ov_genai_generation_config *c)
 {
@@ -311,8 +314,8 @@ is_lookup_half(const ov_genai_generation_config *c)
 static const struct rule {
     bool (*is_broken)(const ov_genai_generation_config *c);
     enum name field;
-    const char *expected; /* without a field the sentence */
-    enum name other;      /* which ends `expected`; may be NONE */
+    const char *expected; /* the expected value; without `field` the whole sentence */
+    enum name other; /* a field whose value is appended to `expected`, or NONE */
     bool only_with_beams;
 } rules[] = {
     { is_endless,           NONE, "nothing ends the text: set eos_token_id, stop_token_ids, stop_strings, max_new_tokens or max_length", NONE, false },
@@ -368,7 +371,7 @@ refuse(const ov_genai_generation_config *c, const struct rule *r, struct xm_erro
     return err->status;
 }
 
-/* Rules need not think of NaN. */
+/* Fails if a number is not finite, so that rules need not consider NaN. */
 static enum xm_status
 check_finite(const ov_genai_generation_config *c, struct xm_error *err)
 {

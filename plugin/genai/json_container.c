@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JSON values: checked and made compact when they come, texts from then on. Numbers stay as they
- * were written.
+ * JSON values: checked and compacted when they are created, and stored as text. Numbers keep their
+ * spelling.
  */
 #include <string.h>
 
@@ -69,14 +69,14 @@ ov_genai_json_container_create_array(ov_genai_json_container **container)
     return create("[]", 2, container);
 }
 
-/* Numbers have to be those of a double; their texts stay. */
+/* Parses JSON. Numbers must fit in a double, but keep their spelling. */
 static enum xm_status
 parse(const char *json, yyjson_doc **out, struct xm_error *err)
 {
     const size_t n = strlen(json);
     XM_TRY(xm_json_parse(json, n, out, err));
     yyjson_doc_free(*out);
-    /* The text is only read: the cast is yyjson's signature. */
+    /* yyjson's parameter is not const, but the text is only read */
     *out = yyjson_read_opts((char *)(uintptr_t)json, n, YYJSON_READ_NUMBER_AS_RAW,
                             &xm_json_allocator, NULL);
     return *out ? XM_OK : xm_no_memory(err, "%zu bytes of JSON", n);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls of generate: what the model is to go on from, a text, one message, a history, or a chat
- * that the pipeline keeps. What a chat has in common with the call before is not computed again:
- * that is the session's matter.
+ * Calls of generate with a text, one message, a history, or a chat that the pipeline keeps. The
+ * session reuses the positions that a chat shares with the previous call.
  */
 #include <string.h>
 
 #include "plugin/genai/genai.h"
 #include "runtime/util/clock.h"
 
-/* *has: the model has a chat template. A damaged one is an error. */
+/* *has: whether the model has a chat template. Fails if the template is damaged. */
 static enum xm_status
 look_for_template(ov_genai_llm_pipeline *pipe, bool *has, struct xm_error *err)
 {
@@ -58,7 +57,7 @@ run_history(struct xm_genai_call *call, const ov_genai_chat_history *h,
                               "the history is empty, expected a message to answer");
 }
 
-/* The answer: the first text, behind an echoed prompt. */
+/* Appends the answer to the chat: the first text, without the echoed prompt. */
 static enum xm_status
 say_answer(const struct xm_genai_call *call, ov_genai_chat_history *chat,
            struct xm_error *err)
@@ -68,7 +67,8 @@ say_answer(const struct xm_genai_call *call, ov_genai_chat_history *chat,
                                 text->n - call->echoed, err);
 }
 
-/* A prompt that got no answer is no part of the chat. */
+/* Runs the next message of the pipeline's chat. If there is no answer, the message is removed from
+ * the chat. */
 static enum xm_status
 run_chat(struct xm_genai_call *call, const char *inputs, struct xm_error *err)
 {
@@ -102,7 +102,7 @@ run_inputs(struct xm_genai_call *call, const char *inputs, struct xm_error *err)
     return s;
 }
 
-/* Of text, or of a history. */
+/* Generates from a text, or from a history. */
 static ov_status_e
 generate(struct xm_genai_call *call, const char *inputs,
          const ov_genai_chat_history *history, ov_genai_decoded_results **out)
@@ -154,7 +154,7 @@ ov_genai_llm_pipeline_generate_with_history(ov_genai_llm_pipeline *pipe,
 
 /* ---- a chat that the pipeline keeps -------------------------------------------------------- */
 
-/* The session's cache goes with it. */
+/* Removes the chat and the session, whose states hold the chat's positions. */
 static void
 forget_chat(ov_genai_llm_pipeline *pipe)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipelines: a model with its text side on a device, and the config that it is used with.
+ * Pipelines: a model with its tokenizer and chat template, on a device, and the default config.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -9,11 +9,11 @@
 #include "plugin/genai/genai.h"
 #include "runtime/util/clock.h"
 
-enum { MOST_ARGUMENTS = 1024 }; /* more is not meant */
+enum { MOST_ARGUMENTS = 1024 }; /* a larger number is probably not a count */
 
 /* ---- the lock ---------------------------------------------------------------------------- */
 
-/* Neither the lock nor the end belongs to what is const. */
+/* Removes const: the lock and the end of a pipeline may change behind a const handle. */
 static ov_genai_llm_pipeline *
 whole(const ov_genai_llm_pipeline *pipe)
 {
@@ -29,7 +29,7 @@ xm_genai_lock(const ov_genai_llm_pipeline *pipe, struct xm_error *err)
     return false;
 }
 
-/* A mutex that knows its owner. */
+/* Makes a mutex that detects relocking by its owner. */
 static bool
 init_lock(pthread_mutex_t *lock)
 {
@@ -42,7 +42,7 @@ init_lock(pthread_mutex_t *lock)
     return ok;
 }
 
-/* ---- its end ----------------------------------------------------------------------------- */
+/* ---- the end of a pipeline ----------------------------------------------------------------- */
 
 static void
 destroy(ov_genai_llm_pipeline *pipe)
@@ -88,7 +88,7 @@ take_bool(const char *key, const char *value, bool *out, struct xm_error *err)
     return xm_fail(err, XM_INVALID, "%s is '%.80s', expected YES or NO", key, value);
 }
 
-/* Those of GenAI itself, which no device knows. */
+/* Takes the properties of GenAI itself, which devices do not know. */
 static enum xm_status
 take_own(struct properties *p, const char *key, const char *value, bool *is_own,
          struct xm_error *err)
@@ -102,7 +102,7 @@ take_own(struct properties *p, const char *key, const char *value, bool *is_own,
     if (strcmp(key, "prompt_lookup") == 0)
         return take_bool(key, value, &p->looks_up, err);
     *is_own = false;
-    /* The only one whose value is not text. */
+    /* the only property whose value is not text */
     return strcmp(key, "CACHE_ENCRYPTION_CALLBACKS") != 0
                ? XM_OK
                : xm_fail(err, XM_UNSUPPORTED, "%s is not offered", key);
@@ -127,7 +127,7 @@ take_arguments(struct properties *p, size_t n, va_list args, struct xm_error *er
 
 /* ---- the model's config -------------------------------------------------------------------- */
 
-/* generation_config.json beside an OpenVINO model. */
+/* Reads generation_config.json beside an OpenVINO model. */
 static enum xm_status
 read_file(const struct xm_package *p, ov_genai_generation_config *c, struct xm_error *err)
 {
@@ -145,7 +145,7 @@ read_file(const struct xm_package *p, ov_genai_generation_config *c, struct xm_e
     return XM_OK;
 }
 
-/* What a GGUF file recommends. */
+/* Takes the sampling that a GGUF file recommends. */
 static void
 take_recommendation(const struct xm_generation_config *from,
                     ov_genai_generation_config *c)
@@ -163,8 +163,8 @@ take_recommendation(const struct xm_generation_config *from,
     }
 }
 
-/* Guessing ahead is the caller's matter: what stands there are defaults for another model that
- * guesses, which nobody has asked for. */
+/* Removes assistant settings of the model's file: they are meant for a second model that drafts
+ * tokens, and the caller has not asked for one. */
 static void
 drop_assistance(ov_genai_generation_config *c)
 {
@@ -289,7 +289,7 @@ ov_genai_llm_pipeline_free(ov_genai_llm_pipeline *pipe)
         return;
     const bool is_own_run = pthread_mutex_lock(&pipe->lock) == EDEADLK;
     pipe->is_orphan = true;
-    if (!is_own_run) /* which unlocks it at its end */
+    if (!is_own_run) /* the run unlocks the pipeline at its end */
         xm_genai_unlock(pipe);
 }
 
@@ -311,7 +311,7 @@ ov_genai_llm_pipeline_get_generation_config(const ov_genai_llm_pipeline *pipe,
     }
     if (err.status == XM_OK)
         *config = copy;
-    else if (xm_api_handle_drop(copy, XM_API_CONFIG)) /* it holds nothing then */
+    else if (xm_api_handle_drop(copy, XM_API_CONFIG)) /* its members were freed already */
         xm_free(copy);
     return xm_genai_status(&err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call of generate: config and prompt in, texts and their metrics out. One text is a session's
- * run, several of one prompt are texts in parallel.
+ * Runs a call of generate: config and prompt in, texts and metrics out. One text runs in a session,
+ * several texts of one prompt run in parallel.
  */
 #include <limits.h>
 #include <string.h>
@@ -13,17 +13,17 @@
 
 enum {
     MOST_SLOTS = 64,
-    GUESSES = 5, /* of a pipeline with prompt_lookup, where a config says nothing */
+    GUESSES = 5, /* with the property prompt_lookup, if the config sets no number */
     GUESS_BY = 3
 };
 
-/* What a call holds while it goes on. */
+/* The state of a call. */
 struct run {
     struct xm_genai_call *call;
     ov_genai_generation_config config; /* the effective one */
     struct xm_token_list prompt;
     struct xm_token_list ends;
-    struct xm_slice *stops; /* owned; of config's strings */
+    struct xm_slice *stops; /* owned; slices of config's strings */
     struct xm_generation asked;
     struct xm_generation_clock clock;
 };
@@ -66,7 +66,8 @@ ngram_of(const ov_genai_generation_config *c)
     return c->no_repeat_ngram_size <= UINT32_MAX ? (uint32_t)c->no_repeat_ngram_size : 0;
 }
 
-/* Without do_sample the likeliest token is taken, after the penalties. */
+/* Converts the sampling options. Without do_sample the likeliest token after the penalties is
+ * taken. */
 static struct xm_sampling
 sampling_of(const ov_genai_generation_config *c)
 {
@@ -100,7 +101,7 @@ find_ends(struct run *r, struct xm_error *err)
     return ok ? XM_OK : xm_no_memory(err, "what ends a text");
 }
 
-/* How many tokens, when the prompt's are known. */
+/* Finds the maximum number of tokens. Call it when the prompt's tokens are known. */
 static enum xm_status
 find_limit(struct run *r, struct xm_error *err)
 {
@@ -123,7 +124,7 @@ find_limit(struct run *r, struct xm_error *err)
     return XM_OK;
 }
 
-/* Prompt lookup, which a text that is drawn has none of. */
+/* Sets up prompt lookup, which sampled texts do not use. */
 static void
 find_guesses(struct run *r)
 {
@@ -202,7 +203,8 @@ make_text(struct run *r, struct xm_error *err)
     return run_session(r, &sampling, r->call->results->texts, err);
 }
 
-/* What texts in parallel give, without sequences: one after the other. */
+/* Generates texts one after the other, for models that cannot run texts in parallel; the results
+ * are the same. */
 static enum xm_status
 make_texts_in_turn(struct run *r, size_t n, struct xm_error *err)
 {
@@ -318,14 +320,14 @@ find_echo(const struct run *r, struct xm_error *err)
     return s;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- a call -------------------------------------------------------------------------------- */
 
 static enum xm_status
 run_all(struct run *r, struct xm_error *err)
 {
     XM_TRY(find_config(r, err));
     XM_TRY(find_wish(r, err));
-    /* Texts of no new tokens are all alike: the prompt, once. */
+    /* texts without generated tokens are equal: one copy of the prompt is enough */
     const bool has_answers = r->asked.max_tokens > 0;
     const size_t n = has_answers ? r->config.num_return_sequences : 1;
     ov_genai_decoded_results *results = r->call->results;

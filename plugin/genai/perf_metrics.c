@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Metrics of generations: measured values in lists, from which means and deviations are taken when
- * somebody asks.
+ * Metrics of generations: lists of measured values; means and deviations are computed on
+ * request.
  */
 #include <math.h>
 
@@ -10,7 +10,7 @@
 
 static const float NOT_MEASURED = -1.0f;
 
-/* Room for `n` more. */
+/* Reserves memory for `n` more values. */
 static bool
 reserve(struct xm_genai_values *v, size_t n)
 {
@@ -45,7 +45,8 @@ xm_genai_metrics_add(ov_genai_perf_metrics *to, const ov_genai_perf_metrics *fro
         if (!reserve(&to->values[i], from->values[i].n))
             return xm_no_memory(err, "metrics");
     for (size_t i = 0; i < XM_GENAI_N_MEASURES; i++) {
-        const size_t n = from->values[i].n; /* `to` may be `from` */
+        /* fixed before the loop, because `to` may be `from` */
+        const size_t n = from->values[i].n;
         for (size_t k = 0; k < n; k++)
             xm_genai_values_add(&to->values[i], from->values[i].ms[k]);
     }
@@ -54,7 +55,7 @@ xm_genai_metrics_add(ov_genai_perf_metrics *to, const ov_genai_perf_metrics *fro
     return XM_OK;
 }
 
-/* ---- what is asked --------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 static double
 mean_of(const struct xm_genai_values *v)
@@ -104,8 +105,8 @@ MEASURE(chat_template_duration,    XM_GENAI_TEMPLATE)
 #undef MEASURE
 /* clang-format on */
 
-/* The deviation is that of the times, as it is carried to their mean's rate: rates of single tokens
- * say nothing where a run gives several. */
+/* The deviation of the throughput is computed from that of the times, by propagation to the mean's
+ * rate, because rates of single tokens mean nothing if a run computes several. */
 ov_status_e
 ov_genai_perf_metrics_get_throughput(const ov_genai_perf_metrics *metrics, float *mean,
                                      float *std)

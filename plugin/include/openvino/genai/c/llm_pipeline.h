@@ -2,10 +2,10 @@
  *
  * Generates text from a model's folder and a prompt.
  *
- * A missing argument gives INVALID_C_PARAM, any other failure UNKNOW_EXCEPTION; the sentence about
- * a failure is written to the log (ov_util_set_log_callback), and ov_get_last_err_msg() does not
- * change. Calls on one pipeline from several threads run one after the other. Results are
- * immutable: any thread may read them until one thread frees them.
+ * A missing argument gives INVALID_C_PARAM, any other failure UNKNOW_EXCEPTION, whose sentence
+ * ov_get_last_err_msg() returns and the log has (ov_util_set_log_callback). Calls on one pipeline
+ * from several threads run one after the other. Results are immutable: any thread may read them
+ * until one thread frees them.
  */
 #ifndef OPENVINO_GENAI_C_LLM_PIPELINE_H
 #define OPENVINO_GENAI_C_LLM_PIPELINE_H
