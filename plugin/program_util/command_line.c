@@ -15,7 +15,7 @@ struct parse {
     const struct xm_cli_spec *spec;
     char *const *argv;
     int argc, at;
-    /* the option as it is spelled there, n_given characters: -n, --tokens */
+    /* the option as the user wrote it, n_given characters: -n, --tokens */
     const char *given;
     int n_given;
     char *out;
@@ -45,7 +45,7 @@ xm_cli_next_alias(const char **at, char word[XM_CLI_SPELLING])
     return n > 0;
 }
 
-/* Whether it is one of the option's aliases, with one dash or two. */
+/* Whether the name is one of the option's aliases, with one dash or two. */
 static bool
 is_alias(const struct xm_cli_option *o, const char *name, size_t n)
 {
@@ -125,7 +125,7 @@ store_whole(enum xm_cli_kind kind, const char *text, char *member)
     return true;
 }
 
-/* The limit, for what is a number of the option's kind beyond it; "" for other texts. */
+/* Returns the limit of an option's kind if the text is a number beyond it; "" otherwise. */
 static const char *
 limit_of(const struct xm_cli_option *o, const char *text)
 {
@@ -153,7 +153,7 @@ store_real(enum xm_cli_kind kind, const char *text, char *member)
     return kind == XM_CLI_RATE || isfinite(f);
 }
 
-/* False: the text is no value of this kind. */
+/* Stores a value of the option's kind. Returns false if the text is not such a value. */
 static bool
 store_value(const struct xm_cli_option *o, const char *text, char *member)
 {
@@ -197,7 +197,7 @@ store_value(const struct xm_cli_option *o, const char *text, char *member)
     return false;
 }
 
-/* -h=false is none. */
+/* Whether the option asks for help; -h=false does not. */
 static bool
 is_help_on(const struct parse *p, const struct xm_cli_option *o)
 {
@@ -207,7 +207,7 @@ is_help_on(const struct parse *p, const struct xm_cli_option *o)
     return on == XM_SWITCH_ON;
 }
 
-/* The dashes of an option's name in sentences. */
+/* Returns the dashes that sentences write before the option's name. */
 static const char *
 dashes(const struct parse *p)
 {
@@ -253,7 +253,7 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
                    has_comma ? ": write the decimal point as '.'" : "");
 }
 
-/* Stores a value and tells the caller of it. */
+/* Stores a value and passes it to spec->given. */
 static enum xm_status
 take(struct parse *p, const struct xm_cli_option *o, const char *text)
 {
@@ -263,7 +263,7 @@ take(struct parse *p, const struct xm_cli_option *o, const char *text)
 
 /* ---- words ------------------------------------------------------------------------- */
 
-/* `attached` is what follows the option in the same word; NULL: nothing does. */
+/* Takes an option's value. `attached`: the text after the option in the same word; NULL: none. */
 static enum xm_status
 take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
 {
@@ -280,7 +280,7 @@ take_value(struct parse *p, const struct xm_cli_option *o, const char *attached)
     return take(p, o, p->argv[++p->at]);
 }
 
-/* "there is no option --modle: did you mean --model?" */
+/* Fails with "there is no option --modle: did you mean --model?". */
 static enum xm_status
 fail_option(struct parse *p, const char *word)
 {
@@ -301,7 +301,8 @@ fail_option(struct parse *p, const char *word)
                : xm_fail(p->err, XM_INVALID, "there is no option %.*s", shown, word);
 }
 
-/* -name, --name, -name=value. NULL: the word is no option. *attached: what stands behind '='. */
+/* Finds the option of -name, --name or -name=value. NULL: the word is not an option. *attached: the
+ * text after '='. */
 static const struct xm_cli_option *
 find_one_dash(const struct parse *p, const char *word, const char **attached)
 {
@@ -397,6 +398,7 @@ take_short(struct parse *p, const char *word)
 }
 
 /* By a word, or by an option of the same member: -m MODEL. */
+/* Whether the operand was given, as a word or by an option for the same member: -m MODEL. */
 static bool
 is_operand_said(const struct parse *p)
 {
@@ -456,7 +458,7 @@ find_operand(struct parse *p)
                : xm_fail(p->err, XM_INVALID, "%s is missing", spec->operand);
 }
 
-/* What people know from llama.cpp's programs, where a command has no option of that name. */
+/* Options of llama.cpp's programs that xemoe lacks, with a hint for their users. */
 #define OFFLOAD                                                                          \
     "all layers are on the device; --offload says how many percent of the experts are "  \
     "not"
@@ -507,7 +509,7 @@ static const struct {
 static enum xm_status
 check_of_others(const struct parse *p, const char *word)
 {
-    const size_t n = strcspn(word, "="); /* --n-gpu-layers=99 */
+    const size_t n = strcspn(word, "="); /* of --n-gpu-layers=99 */
     for (size_t i = 0; i < XM_ARRAY_LEN(of_others); i++) {
         const char *name = of_others[i].word + strspn(of_others[i].word, "-");
         if (is_name(of_others[i].word, word, n) &&
@@ -570,7 +572,7 @@ help_row(const struct xm_cli_option *o, struct xm_strbuf *out)
     if (o->value)
         xm_strbuf_printf(&left, " %s", o->value);
     xm_strbuf_printf(out, "%-*s", HELP_COLUMN, xm_strbuf_text(&left));
-    if (left.n + 2 > HELP_COLUMN) /* too long: the text goes below */
+    if (left.n + 2 > HELP_COLUMN) /* too long: the description begins on the next line */
         xm_strbuf_printf(out, "\n%*s", HELP_COLUMN, "");
     for (const char *p = o->help; *p; p++) {
         if (*p == '\n')

@@ -35,8 +35,9 @@ xm_cli_exit_code(enum xm_status status)
     return (size_t)status < XM_ARRAY_LEN(codes) ? (int)codes[status] : XM_EXIT_FAILED;
 }
 
-/* A file that is opened must not become what somebody reads or writes as a standard stream. What
- * stands there instead gives nothing and takes nothing: writing fails, as to a closed one. */
+/* Opens /dev/null for closed standard streams; otherwise a file opened later would get their
+ * descriptor, and be read or written as a standard stream. Reads find nothing, and writes fail, as
+ * on a closed stream. */
 static void
 fill_closed_streams(void)
 {
@@ -86,7 +87,7 @@ xm_cli_flush(void)
     return XM_EXIT_FILE;
 }
 
-/* Not from getrusage: its figure begins with that of the program that started this one. */
+/* Not from getrusage, whose value starts with that of the parent process. */
 double
 xm_cli_peak_rss(void)
 {

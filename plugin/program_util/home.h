@@ -9,8 +9,9 @@
 extern "C" {
 #endif
 
-/* HOME; where that is unset, as for many services, the folder that the user database has. NULL: no
- * such folder. The text is valid until HOME is changed or the next call. One thread at a time. */
+/* Returns HOME, or, if it is not set, as for many services, the folder in the user database. NULL:
+ * there is none. The text is valid until HOME changes or the next call. Used by one thread at a
+ * time. */
 const char *xm_home_folder(void);
 
 #ifdef __cplusplus

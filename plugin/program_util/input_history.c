@@ -14,7 +14,8 @@
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
 
-/* The first line of files that libedit has written; the others it escapes as this file does. */
+/* The first line of files written by libedit. Its other lines have the same escapes as this
+ * file. */
 static const char cookie[] = "_HiStOrY_V2_";
 
 void
@@ -26,7 +27,7 @@ xm_history_path(struct xm_strbuf *path)
     if (state && state[0] == '/') {
         xm_strbuf_printf(path, "%s/xemoe", state);
     } else {
-        good = home && stat(home, &st) == 0; /* a home is not ours to make */
+        good = home && stat(home, &st) == 0; /* the home folder is never created here */
         xm_strbuf_printf(path, "%s/.local/state/xemoe", home ? home : "");
     }
     good = good && xm_strbuf_ok(path) && xm_folder_make(xm_strbuf_text(path)) == 0;
@@ -37,7 +38,8 @@ xm_history_path(struct xm_strbuf *path)
 
 /* ---- files --------------------------------------------------------------------------- */
 
-/* Who holds the lock has it for a moment; not so one that was stopped meanwhile. */
+/* Locks a file. Waits at most 2 seconds: other processes hold the lock only briefly, unless one was
+ * stopped meanwhile. */
 static bool
 lock(int fd, int how)
 {
@@ -52,7 +54,7 @@ lock(int fd, int how)
     return false;
 }
 
-/* A regular file, locked; a pipe is not waited for. -1: there is none. */
+/* Opens a regular file and locks it; does not block on a pipe. -1: failed. */
 static int
 open_locked(const char *path, int flags, int how, struct stat *st)
 {
@@ -60,20 +62,20 @@ open_locked(const char *path, int flags, int how, struct stat *st)
     if (fd < 0)
         return -1;
     if (fstat(fd, st) == 0 && S_ISREG(st->st_mode) && lock(fd, how) &&
-        fstat(fd, st) == 0) /* its size, now that nobody changes it */
+        fstat(fd, st) == 0) /* the size while the lock is held */
         return fd;
     close(fd);
     return -1;
 }
 
-/* The last bytes of a file, from the beginning of a line on. */
+/* Reads the last `most` bytes of a file, starting at the beginning of a line. */
 static bool
 read_tail(int fd, off_t size, size_t most, struct xm_strbuf *out)
 {
     const bool is_cut = size > (off_t)most;
     off_t at = is_cut ? size - (off_t)most : 0;
     char part[1 << 14];
-    bool in_line = is_cut; /* of which the beginning is cut off */
+    bool in_line = is_cut; /* skips the line whose beginning was cut off */
     while (at < size) {
         const ssize_t n = pread(fd, part, sizeof(part), at);
         if (n <= 0)
@@ -186,7 +188,8 @@ encode(const char *message, struct xm_strbuf *out)
     xm_strbuf_add(out, "\n");
 }
 
-/* Behind the last line, which has an end unless its writer was killed. */
+/* Appends the line at the end of the file, first a newline if the last line lacks one, because its
+ * writer was killed. */
 static bool
 append(int fd, off_t size, const struct xm_strbuf *line)
 {
@@ -199,6 +202,8 @@ append(int fd, off_t size, const struct xm_strbuf *line)
 }
 
 /* In its place: another chat has it open. Nothing needs more room than there was. */
+/* Keeps the newer half and appends the line. Rewrites the file in place, because other chats have
+ * it open; the result is smaller. */
 static bool
 shorten(int fd, off_t size, const struct xm_strbuf *line)
 {
@@ -229,7 +234,7 @@ xm_history_add(const char *path, const char *message)
                  ? append(fd, st.st_size, &line)
                  : shorten(fd, st.st_size, &line);
     if (fd >= 0)
-        close(fd); /* and the lock with it */
+        close(fd); /* releases the lock */
     xm_strbuf_free(&line);
     return ok;
 }

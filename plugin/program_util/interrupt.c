@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A signal for the process is handled in whichever thread does not block it, while the main
- * thread goes on. So handlers share nothing but lock-free atomics with it, and are counted: who
- * takes a thing away from them waits until none is left that may have found it before.
+ * A signal may be handled in any thread that does not block it, while the main thread continues.
+ * Therefore handlers share only lock-free atomics with it, and are counted: a function that takes
+ * an object away from handlers waits until no running handler can still use it.
  */
 #include "plugin/program_util/interrupt.h"
 
@@ -34,24 +34,24 @@ static _Atomic(void *) running;
 static _Atomic(const struct xm_interruptible *) running_ops; /* set before `running` */
 static _Atomic(const char *) farewell;
 static atomic_int farewell_fd;
-static atomic_int handling; /* handlers that go on, in all threads */
-/* Written before there is a handler. */
+static atomic_int handling; /* number of running handlers in all threads */
+/* Written before handlers are installed. */
 static struct termios at_start;
 static bool has_modes, errors_on_terminal, text_on_terminal;
 static int wake[2] = {-1, -1};
 
 enum { MOST_WAKERS = 4 };
 static struct {
-    atomic_int signal_number; /* 0: nobody's */
+    atomic_int signal_number; /* 0: the entry is free */
     _Atomic(bool *) came;
     struct sigaction before;
 } wakers[MOST_WAKERS];
 
-/* Signals that end the process: when it has been tidied up, by the signal itself, so that who waits
- * for the process sees it. */
+/* Signals that end the process: the handler cleans up, then raises the signal again, so that the
+ * parent process sees it. */
 static const struct {
     int number;
-    const char *sentence; /* NULL: nobody reads what is said */
+    const char *sentence; /* NULL: no sentence, because nobody would read it */
 } endings[] = {
     {SIGTERM, "xemoe: stopped by a signal to terminate\n"},
     {SIGHUP, "xemoe: stopped: the terminal was closed\n"},
@@ -61,7 +61,7 @@ static const struct {
     {SIGXFSZ, "xemoe: stopped at the limit of a file's size\n"},
 };
 
-/* ---- in handlers: only what POSIX allows there ------------------------------------- */
+/* ---- code for handlers: only functions that POSIX allows there ----------------------------- */
 
 static void
 say(int fd, const char *text)
@@ -70,10 +70,10 @@ say(int fd, const char *text)
     while (text[n])
         n++;
     if (write(fd, text, n) < 0)
-        return; /* nobody is left to be told */
+        return; /* there is no other way to report it */
 }
 
-/* On a terminal the cursor may stand behind a text, a progress line, or "^C". */
+/* Ends lines that are incomplete on the terminal: text, a progress line, or "^C". */
 static void
 end_open_lines(void)
 {
@@ -93,7 +93,8 @@ give_terminal_back(void)
     const char *codes = farewell;
     if (codes)
         say(farewell_fd, codes);
-    if (codes && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp()) /* in front */
+    /* only in the foreground */
+    if (codes && has_modes && tcgetpgrp(STDIN_FILENO) == getpgrp())
         tcsetattr(STDIN_FILENO, TCSANOW, &at_start);
     end_open_lines();
 }
@@ -107,7 +108,7 @@ leave(void)
     _exit(XM_EXIT_CANCELLED);
 }
 
-/* The signal is blocked until its handler returns, and then comes again. */
+/* Cleans up and raises the signal again; it is blocked until the handler returns. */
 static void
 on_ending(int signal_number)
 {
@@ -134,7 +135,8 @@ say_number(int fd, uint64_t n)
     say(fd, digits + at);
 }
 
-/* Threads that compute with the same weights come here at about the same time: one speaks. */
+/* Ends the process because a mapped file cannot be read. Several threads that read the same weights
+ * may arrive here; only the first prints the sentence. */
 static void
 leave_without_file(const char *path, uint64_t n_bytes)
 {
@@ -156,7 +158,7 @@ wake_up(void)
 {
     int saved = errno;
     if (write(wake[1], "", 1) < 0)
-        errno = saved; /* full: it is readable already */
+        errno = saved; /* the pipe is full, so it is readable already */
 }
 
 static void
@@ -191,10 +193,10 @@ on_waker(int signal_number)
     handling--;
 }
 
-/* ---- outside ----------------------------------------------------------------------- */
+/* ---- code outside of handlers -------------------------------------------------------------- */
 
-/* Those that begin from here on do not find what was taken away before. One that had begun in this
- * thread has ended. */
+/* Waits for the end of all running handlers. Later handlers do not find objects that were removed
+ * before the call. A handler in this thread has ended already. */
 static void
 wait_for_handlers(void)
 {
@@ -202,7 +204,8 @@ wait_for_handlers(void)
         sched_yield();
 }
 
-/* A signal that the program was started to ignore ("xemoe … &" in a script) stays ignored. */
+/* Installs a handler, unless the program was started with the signal ignored ("xemoe … &" in a
+ * script). */
 static bool
 handle(int signal_number, void (*handler)(int), struct sigaction *before)
 {
@@ -237,10 +240,11 @@ xm_cli_watch_interrupt(void)
     handle(SIGINT, on_interrupt, &before);
     for (size_t i = 0; i < XM_ARRAY_LEN(endings); i++)
         handle(endings[i].number, on_ending, &before);
-    xm_mapped_file_watch(leave_without_file, NULL); /* else there is a bare SIGBUS */
+    /* otherwise the process would die of SIGBUS without a sentence */
+    xm_mapped_file_watch(leave_without_file, NULL);
 }
 
-/* A Ctrl-C that was noted before has nobody left to look at it but this request. */
+/* A remembered Ctrl-C cancels this run, because no other code will check it. */
 void
 xm_cli_catch_run(void *run, const struct xm_interruptible *ops)
 {
@@ -263,7 +267,7 @@ xm_cli_release_interrupt(void)
 void
 xm_cli_note_interrupt(void)
 {
-    running = NULL; /* first: a Ctrl-C in between is to wake, not to cancel */
+    running = NULL; /* first, so that a Ctrl-C from now on does not cancel the run */
     mode = NOTE;
     wait_for_handlers();
 }

@@ -23,7 +23,7 @@
 extern "C" {
 #endif
 
-/* How to cancel a run, from a signal handler in any thread, and how to make it usable again. */
+/* Cancels a run, in a signal handler in any thread, and makes it usable again. */
 struct xm_interruptible {
     void (*cancel)(void *run);
     void (*resume)(void *run);
@@ -39,7 +39,7 @@ void xm_cli_release_interrupt(void);
 /* From now on Ctrl-C is only remembered, until the next xm_cli_catch_run or
  * xm_cli_release_interrupt. Releases the caught run. */
 void xm_cli_note_interrupt(void);
-/* Whether Ctrl-C has come and has not been forgotten. */
+/* Whether Ctrl-C was pressed since the last xm_cli_forget_interrupt. */
 bool xm_cli_interrupted(void);
 void xm_cli_forget_interrupt(void);
 /* Prints "xemoe: stopped by Ctrl-C" on standard error, as the handler does. */
@@ -58,9 +58,9 @@ void xm_cli_wake_off(int signal_number);
 
 /* Tells the handlers whether standard output ends in an incomplete line. */
 void xm_cli_line_is_open(bool open);
-/* While the modes of the terminal `fd` are changed: `codes` are the escape codes that a handler
- * writes to it before it restores the modes and ends the process. NULL: the modes are restored
- * already. */
+/* Call it while the modes of the terminal `fd` are changed. `codes` are the escape codes that a
+ * handler writes to the terminal before it restores the modes and ends the process. NULL: the modes
+ * have been restored. */
 void xm_cli_farewell(int fd, const char *codes);
 
 #ifdef __cplusplus

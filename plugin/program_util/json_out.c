@@ -26,7 +26,8 @@ xm_json_end(struct xm_json_out *j)
     *j = (struct xm_json_out){0};
 }
 
-/* yyjson's adders refuse NULL values and parents, so that one failure makes the rest fail. */
+/* Adds a value. yyjson's functions refuse NULL values and parents, so that one failure makes the
+ * following ones fail. */
 static void
 add(struct xm_json_out *j, yyjson_mut_val *parent, const char *key, yyjson_mut_val *value)
 {

@@ -34,7 +34,7 @@ yyjson_mut_val *xm_json_add_object(struct xm_json_out *j, yyjson_mut_val *parent
                                    const char *key);
 yyjson_mut_val *xm_json_add_array(struct xm_json_out *j, yyjson_mut_val *parent,
                                   const char *key);
-/* Texts are copied; what is not UTF-8 becomes U+FFFD. */
+/* Texts are copied; bytes that are not UTF-8 become U+FFFD. */
 void xm_json_add_text(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                       const char *text, size_t n);
 void xm_json_add_whole(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
@@ -44,7 +44,7 @@ void xm_json_add_real(struct xm_json_out *j, yyjson_mut_val *parent, const char 
 void xm_json_add_bool(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                       bool b);
 void xm_json_add_null(struct xm_json_out *j, yyjson_mut_val *parent, const char *key);
-/* Takes a value of the same document; NULL: there was no memory for it. */
+/* Adds a value of the same document. NULL: it could not be allocated; sets `failed`. */
 void xm_json_add_value(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
                        yyjson_mut_val *v);
 void xm_json_add_ids(struct xm_json_out *j, yyjson_mut_val *parent, const char *key,
@@ -54,8 +54,8 @@ void xm_json_add_parts(struct xm_json_out *j, yyjson_mut_val *parent, const char
                        const char *text, const char *separator);
 /* A value as JSON text, which the caller frees with xm_free; NULL: out of memory. */
 char *xm_json_value_text(const yyjson_mut_val *v);
-/* Appends the object, without blanks. False: some value is missing, and nothing was appended, or
- * `out` has failed. */
+/* Appends the object without white space. Returns false if a value is missing, and nothing was
+ * appended, or if `out` has failed. */
 bool xm_json_write(const struct xm_json_out *j, struct xm_strbuf *out);
 /* Prints the object on standard output. XM_NO_MEMORY: some value is missing; nothing is printed. */
 enum xm_status xm_json_print(struct xm_json_out *j, struct xm_error *err);

@@ -23,13 +23,13 @@
 struct xm_line_editor {
     EditLine *el;
     HistoryW *history;
-    struct xm_strbuf history_path; /* empty: not kept */
+    struct xm_strbuf history_path; /* empty: the history is not stored */
     const wchar_t *prompt;
-    int fd;                                 /* of keys; reads do not block */
-    bool interrupted;                       /* the line that is read     */
-    bool was_resized, was_stopped, went_on; /* raised by signals' handlers */
-    bool styles;                            /* the terminal has colours    */
-    /* Bytes still to be read that came before keys came one by one. */
+    int fd;                                 /* input; reads do not block */
+    bool interrupted;                       /* Ctrl-C was pressed in this line */
+    bool was_resized, was_stopped, went_on; /* set by signal handlers */
+    bool styles;                            /* the terminal supports colours */
+    /* Number of bytes to read that were typed before the terminal delivered single keys. */
     int typed_ahead;
 };
 
@@ -46,8 +46,8 @@ send(const char *codes)
 
 /* ---- keys -------------------------------------------------------------------------- */
 
-/* What is typed is green, pasted texts are marked, and keys come one by one: before the prompt,
- * since who sees it may type. */
+/* Sets colours, bracketed paste and single keys. Done before the prompt, because users may type as
+ * soon as they see it. */
 static void
 begin_line(struct xm_line_editor *e)
 {
@@ -72,13 +72,14 @@ stop_here(struct xm_line_editor *e)
     el_wset(e->el, EL_PREP_TERM, 0);
     end_line(e);
     send("\n");
-    raise(SIGSTOP); /* goes on here when the shell says so */
+    raise(SIGSTOP); /* continues here after SIGCONT */
     xm_flag_set(&e->went_on, false);
     begin_line(e);
     el_wset(e->el, EL_REFRESH);
 }
 
-/* Another program has had the terminal: somebody else has stopped this one. */
+/* Restores the terminal after SIGCONT: another process stopped this one, and other programs have
+ * used the terminal. */
 static void
 go_on(struct xm_line_editor *e)
 {
@@ -89,13 +90,13 @@ go_on(struct xm_line_editor *e)
     el_wset(e->el, EL_REFRESH);
 }
 
-/* Rows that a text takes on the terminal before its end, which is where the cursor is. */
+/* Returns the rows that a text fills before its end, where the cursor is, and its column. */
 static size_t
 rows_before(const wchar_t *text, size_t n, size_t columns, size_t *column)
 {
     size_t rows = 0;
     for (size_t i = 0; i < n; i++) {
-        const bool is_control = text[i] < 0x20 || text[i] == 0x7f; /* "^X" */
+        const bool is_control = text[i] < 0x20 || text[i] == 0x7f; /* shown as "^X" */
         const size_t cells = is_control ? 2 : xm_terminal_char_width((int32_t)text[i]);
         if (text[i] == L'\n' || *column + cells > columns) {
             rows++;
@@ -103,12 +104,12 @@ rows_before(const wchar_t *text, size_t n, size_t columns, size_t *column)
         }
         *column += text[i] == L'\n' ? 0 : cells;
     }
-    rows += *column == columns; /* libedit goes on in the next row */
+    rows += *column == columns; /* libedit continues in the next row */
     *column %= columns;
     return rows;
 }
 
-/* Rows before the cursor of the line that is read, and the column that it is in. */
+/* Returns the rows before the cursor of the line being edited, and the cursor's column. */
 static size_t
 rows_before_cursor(const struct xm_line_editor *e, size_t columns, size_t *column)
 {
@@ -119,8 +120,9 @@ rows_before_cursor(const struct xm_line_editor *e, size_t columns, size_t *colum
                               columns, column);
 }
 
-/* libedit writes the line again from where the cursor stands: that has to be where the line begins.
- * Terminals wrap rows anew at their new width, as libedit's rows are. */
+/* Redraws the line after a resize. libedit draws from the cursor's position; so the cursor is moved
+ * to the beginning of the line first. Terminals re-wrap rows at their new width, as libedit
+ * does. */
 static void
 write_anew(struct xm_line_editor *e)
 {
@@ -148,7 +150,7 @@ act_on_signals(struct xm_line_editor *e)
         write_anew(e);
 }
 
-/* While the terminal gathers lines, it keeps a Ctrl-D as a NUL. */
+/* Converts NUL to Ctrl-D: a terminal in line mode stores a Ctrl-D as NUL. */
 static void
 undo_end_of_file(struct xm_line_editor *e, char *byte)
 {
@@ -157,7 +159,7 @@ undo_end_of_file(struct xm_line_editor *e, char *byte)
     *byte = *byte ? *byte : (char)CTRL_D;
 }
 
-/* 1: a byte; 0: the input has ended; -1: Ctrl-C, or a failure. */
+/* Reads a byte. Returns 1; 0: end of input; -1: Ctrl-C, or a failure. */
 static int
 next_byte(struct xm_line_editor *e, char *byte)
 {
@@ -178,7 +180,7 @@ next_byte(struct xm_line_editor *e, char *byte)
     }
 }
 
-/* A character of UTF-8, whatever the locale is. */
+/* Reads a UTF-8 character, in any locale. */
 static int
 next_character(EditLine *el, wchar_t *out)
 {
@@ -196,7 +198,7 @@ next_character(EditLine *el, wchar_t *out)
     return 1;
 }
 
-/* The terminal writes the end of a line as Enter sends it. */
+/* Reads a pasted text. The terminal sends newlines in it as Enter does. */
 static unsigned char
 paste(EditLine *el, wint_t key)
 {
@@ -214,7 +216,8 @@ paste(EditLine *el, wint_t key)
         text[n++] = after_cr ? L'\n' : character;
         ended = n >= n_end && wmemcmp(text + n - n_end, end, n_end) == 0;
         n -= ended ? n_end : 0;
-        if (!ended && n + 1 == XM_ARRAY_LEN(text)) { /* keeps what may begin the end */
+        /* keeps characters that may be the beginning of the end mark */
+        if (!ended && n + 1 == XM_ARRAY_LEN(text)) {
             wchar_t kept[XM_ARRAY_LEN(end)];
             wmemcpy(kept, text + n - n_end, n_end);
             text[n - n_end] = L'\0';
@@ -223,7 +226,7 @@ paste(EditLine *el, wint_t key)
             n = n_end;
         }
     }
-    n -= n > 0 && text[n - 1] == L'\n'; /* of a whole line */
+    n -= n > 0 && text[n - 1] == L'\n'; /* drops the newline after the last line */
     text[n] = L'\0';
     if (n)
         el_winsertstr(el, text);
@@ -252,12 +255,12 @@ prompt_of(EditLine *el)
 {
     struct xm_line_editor *e = NULL;
     el_wget(el, EL_CLIENTDATA, &e);
-    return (wchar_t *)(uintptr_t)e->prompt; /* libedit does not write there */
+    return (wchar_t *)(uintptr_t)e->prompt; /* libedit does not write to it */
 }
 
 /* ---- history ----------------------------------------------------------------------- */
 
-/* UTF-8 to what libedit takes; the caller frees it. NULL: out of memory. */
+/* Converts UTF-8 to wide characters; the caller frees the result. NULL: out of memory. */
 static wchar_t *
 widen(const char *text)
 {
@@ -298,13 +301,14 @@ void
 xm_line_editor_remember(struct xm_line_editor *e, const char *text)
 {
     enter(text, e);
-    if (e->history_path.n) /* now: who knows how this ends */
+    if (e->history_path.n) /* stored immediately, in case the program is killed */
         xm_history_add(xm_strbuf_text(&e->history_path), text);
 }
 
 /* ---- life -------------------------------------------------------------------------- */
 
-/* Sizes and spellings of characters. Nothing else of the locale: numbers keep their point. */
+/* Sets LC_CTYPE only, for the width and encoding of characters: numbers keep their decimal
+ * point. */
 static bool
 set_characters(void)
 {
@@ -323,7 +327,7 @@ set_up(struct xm_line_editor *e)
     el_wset(e->el, EL_ADDFN, L"xemoe-paste", L"Insert a pasted text", paste);
     for (size_t i = 0; i < XM_ARRAY_LEN(bindings); i++)
         el_wset(e->el, EL_BIND, bindings[i].keys, bindings[i].function, NULL);
-    el_source(e->el, NULL); /* ~/.editrc: the user's own bindings */
+    el_source(e->el, NULL); /* the user's own key bindings in ~/.editrc */
     xm_cli_wake_on(SIGWINCH, &e->was_resized);
 }
 
@@ -353,7 +357,7 @@ xm_line_editor_free(struct xm_line_editor *e)
 {
     if (!e)
         return;
-    xm_cli_wake_off(SIGWINCH); /* its flag goes */
+    xm_cli_wake_off(SIGWINCH); /* its flag will be freed */
     if (e->el)
         el_end(e->el);
     if (e->history)
@@ -371,8 +375,8 @@ add_wide(struct xm_strbuf *line, const wchar_t *text, size_t n)
         xm_utf8_add(line, (int32_t)text[i]);
 }
 
-/* The line stays to be seen, with "^C" behind its last character, wherever the cursor was; what
- * comes next is on a line of its own. */
+/* Leaves the line on the terminal, with "^C" after its last character, wherever the cursor was, and
+ * moves to a new line. */
 static void
 leave_line(struct xm_line_editor *e, struct xm_strbuf *line)
 {

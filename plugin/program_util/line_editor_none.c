@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In place of line_editor.c where libedit is missing.
+ * Replaces line_editor.c in builds without libedit.
  */
 #include "plugin/program_util/line_editor.h"
 

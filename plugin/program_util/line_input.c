@@ -17,8 +17,8 @@ static const char usual[] = XM_STYLE_USUAL;
 struct xm_line_input {
     bool interactive;
     int fd;                        /* xm_terminal_open_input          */
-    struct xm_line_editor *editor; /* owned; NULL: lines as they come */
-    char bytes[4096];              /* read and not yet taken */
+    struct xm_line_editor *editor; /* owned; NULL: lines are not edited */
+    char bytes[4096];              /* read but not yet used */
     size_t at, n;
 };
 
@@ -47,9 +47,9 @@ xm_line_input_free(struct xm_line_input *in)
     xm_free(in);
 }
 
-/* ---- lines as they come ------------------------------------------------------------ */
+/* ---- lines without editing ----------------------------------------------------------------- */
 
-/* Waits for bytes; XM_LINE_TEXT: there are some. */
+/* Waits for bytes. XM_LINE_TEXT: `bytes` has some. */
 static enum xm_line
 fill(struct xm_line_input *in, struct xm_error *err)
 {
@@ -79,9 +79,9 @@ read_plain(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *er
         if (in->at == in->n) {
             enum xm_line got = fill(in, err);
             if (in->interactive && got != XM_LINE_TEXT)
-                fputc('\n', stderr); /* behind the prompt, or "^C" */
+                fputc('\n', stderr); /* after the prompt, or "^C" */
             if (got == XM_LINE_END && line->n)
-                break; /* a last line without its newline */
+                break; /* the last line without a newline */
             if (got != XM_LINE_TEXT)
                 return got;
         }
@@ -103,7 +103,7 @@ read_plain(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *er
     return XM_LINE_TEXT;
 }
 
-/* What is typed is green, where the terminal has colours. */
+/* Writes a colour code: typed text is green if the terminal supports colours. */
 static void
 colour(const struct xm_line_input *in, const char *code, const char *prompt)
 {

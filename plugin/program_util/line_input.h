@@ -22,8 +22,8 @@ enum { XM_LINE_MOST_MIB = 64 };
 
 struct xm_line_input;
 
-/* `interactive`: standard input and standard error are a terminal. `remembers`: the history of
- * earlier conversations is available, and this one is added to it. */
+/* Creates the input. `interactive`: standard input and standard error are a terminal. `remembers`:
+ * the history of earlier conversations is available, and this one is added to it. */
 enum xm_status xm_line_input_create(bool interactive, bool remembers,
                                     struct xm_line_input **out, struct xm_error *err);
 void xm_line_input_free(struct xm_line_input *in); /* NULL is allowed */

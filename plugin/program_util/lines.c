@@ -15,16 +15,16 @@ xm_lines_to(FILE *to)
     return (struct xm_lines){.to = to, .columns = xm_terminal_line(fileno(to))};
 }
 
-/* ---- breaking -------------------------------------------------------------------------- */
+/* ---- wrapping ------------------------------------------------------------------------------ */
 
-/* Whether a column of a table begins at this byte: two spaces are before it. */
+/* Whether a table column begins at this byte: two spaces precede it. */
 static bool
 begins_column(const char *line, size_t at)
 {
     return at >= 2 && line[at] != ' ' && line[at - 1] == ' ' && line[at - 2] == ' ';
 }
 
-/* The column at which the further lines of a line begin. */
+/* Returns the column at which continuation lines begin. */
 static size_t
 indent_of(const char *line, size_t n, size_t columns)
 {
@@ -45,9 +45,9 @@ without_spaces(const char *text, size_t n)
     return n;
 }
 
-/* Bytes of the first part of a text that is wider than `columns`, up to the character that the next
- * part begins with. A table's column within `indent` is no place to break: the next part would
- * begin there as well. */
+/* Returns the bytes of the first part of a text that is wider than `columns`, up to the first
+ * character of the next part. Does not break at a table column within `indent`, because the next
+ * part would begin there as well. */
 static size_t
 break_at(const char *text, size_t n, size_t indent, size_t columns)
 {
@@ -56,7 +56,7 @@ break_at(const char *text, size_t n, size_t indent, size_t columns)
     size_t word = 0;
     const size_t end = without_spaces(text, most);
     if (behind > most && behind - end > 1 && xm_terminal_width(text, end) > indent)
-        return behind; /* the spaces between two columns are what is too wide */
+        return behind; /* only the spaces between two table columns exceed the width */
     for (size_t at = behind - end == 1 ? behind : most; at > 0; at--) {
         const bool is_inside = xm_terminal_width(text, at) <= indent;
         if (!is_inside && begins_column(text, at))
@@ -128,7 +128,7 @@ xm_lines_end(struct xm_lines *o)
 
 /* ---- sentences ------------------------------------------------------------------------- */
 
-/* Broken at `columns`, each of its lines; it may have several. */
+/* Wraps each line of a text at `columns`. */
 static void
 wrap_lines(const char *text, size_t columns, struct xm_strbuf *out)
 {
@@ -141,7 +141,7 @@ wrap_lines(const char *text, size_t columns, struct xm_strbuf *out)
     }
 }
 
-/* Written at once, because threads may say something; and without memory, as it stands. */
+/* Written with one call, because several threads may print; unwrapped if memory is missing. */
 void
 xm_say_v(const char *format, va_list arguments)
 {
@@ -177,7 +177,8 @@ width_of(const struct xm_table_column *c)
     return (size_t)(c->width < 0 ? -c->width : c->width);
 }
 
-/* The last column may be as wide as its cells. */
+/* Whether the columns of the table are wider than the terminal. Cells of the last column may be
+ * wider than the column. */
 static bool
 is_narrow(const struct xm_lines *o, const struct xm_table *t)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prints facts and tables as lines that fit the terminal. What is no terminal gets lines as they
- * are, of any width.
+ * Prints facts and tables as lines that fit the terminal. Output to a file or pipe is not wrapped.
  *
  *     struct xm_lines o = xm_lines_to(stdout);
  *     xm_lines_add(&o, "%-16s %12.1f MiB  %s\n", "weights", mib, "copied to the device");
@@ -23,25 +22,25 @@ extern "C" {
 
 struct xm_lines {
     FILE *to;
-    size_t columns;        /* at which lines are broken; SIZE_MAX: nowhere */
+    size_t columns;        /* maximum width of a line; SIZE_MAX: not wrapped */
     struct xm_strbuf line; /* the unfinished line */
 };
 
 struct xm_lines xm_lines_to(FILE *to);
-/* Adds text and prints each line that a newline ends. */
+/* Adds text and prints each line that is complete. */
 void xm_lines_add(struct xm_lines *o, const char *format, ...) XM_PRINTF(2, 3);
-/* Prints the unfinished line, if there is one, and frees. */
+/* Prints an incomplete last line and frees the members. */
 void xm_lines_end(struct xm_lines *o);
 
-/* Prints a sentence on standard error, behind "xemoe: ", with a newline. */
+/* Prints "xemoe: ", a sentence and a newline on standard error. */
 void xm_say(const char *format, ...) XM_PRINTF(1, 2);
 void xm_say_v(const char *format, va_list arguments);
 
-/* A table on a terminal that is narrower than its columns has each row as "title cell, title cell",
- * without the titles of empty cells. */
+/* A table. On a terminal that is narrower than its columns, each row is printed as "title cell,
+ * title cell", without empty cells. */
 struct xm_table_column {
-    const char *title; /* "": the cell stands alone */
-    int width;         /* in columns; negative: flush left */
+    const char *title; /* "": the cell is printed without a title */
+    int width;         /* width in characters; negative: left-aligned */
 };
 struct xm_table {
     const struct xm_table_column *columns;
@@ -50,9 +49,9 @@ struct xm_table {
 void xm_table_head(struct xm_lines *o, const struct xm_table *t);
 void xm_table_row(struct xm_lines *o, const struct xm_table *t, const char *const *cells);
 
-/* Appends a line without its newline, broken at `columns`: where two or more spaces part columns of
- * a table, else at a space, else within a word. Its further lines begin below its last table column
- * that leaves them 24 columns, or two columns in. */
+/* Appends a line without its newline, wrapped at `columns`: between two table columns, which two or
+ * more spaces separate, else at a space, else within a word. Continuation lines are indented to the
+ * last table column that leaves them 24 columns, or by two. */
 void xm_lines_wrap(const char *line, size_t n, size_t columns, struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -30,7 +30,7 @@ struct header {
     int rank;
 };
 
-/* What follows 'key': in the text; NULL when the key is not there. */
+/* Returns the text after 'key':; NULL: there is no such key. */
 static const char *
 value_of(const char *text, const char *key)
 {
@@ -43,7 +43,8 @@ value_of(const char *text, const char *key)
     return p;
 }
 
-/* What a value's text shows of itself: up to the comma or brace behind it. */
+/* Returns the number of characters of a value to show in a sentence: up to the next comma or
+ * brace. */
 static int
 shown(const char *value)
 {
@@ -52,7 +53,7 @@ shown(const char *value)
     return n < MAX_SHOWN ? (int)n : MAX_SHOWN;
 }
 
-/* "()", "(3,)", "(3, 5)" or "(1, 3, 5)". */
+/* Reads "()", "(3,)", "(3, 5)" or "(1, 3, 5)". */
 static bool
 read_shape(const char *p, struct header *h)
 {
@@ -73,10 +74,10 @@ read_shape(const char *p, struct header *h)
     return true;
 }
 
-/* What a reader takes. */
+/* The files that a reader accepts. */
 struct wish {
     const char *types, *shapes; /* for sentences */
-    int least, most;            /* dimensions; in front of a matrix they are 1 */
+    int least, most; /* bounds of the rank; dimensions before a matrix must be 1 */
     bool (*takes)(enum xm_element e);
 };
 
@@ -171,7 +172,8 @@ read_header(const uint8_t *bytes, uint64_t n, const struct wish *w, struct heade
     return read_dictionary(text, w, h, err);
 }
 
-/* The matrix that a file holds: its sizes, and where its elements are, which are all there. */
+/* Finds the matrix in a file: its size, and the offset of its elements, which the file has
+ * completely. */
 static enum xm_status
 find_matrix(const uint8_t *bytes, uint64_t n, const struct wish *w, struct header *h,
             uint64_t *rows, uint64_t *cols, struct xm_error *err)

@@ -11,7 +11,7 @@
 static const struct xm_cli_option help_row = {'h', "help", XM_CLI_FLAG,
                                               0,   NULL,   "this text"};
 
-/* The rows of a command in the order of its help; NULL: there are no more. */
+/* Returns row i of a command in the order of its help; NULL: there are no more. */
 static const struct xm_cli_option *
 row(const struct xm_cli_spec *s, size_t i)
 {
@@ -58,7 +58,7 @@ takes_folder(const struct xm_cli_option *o)
     return is_folder(o->value);
 }
 
-/* Names of values that are paths of files or folders. */
+/* Whether the option's value is the path of a file or folder, by the value's name. */
 static bool
 takes_path(const struct xm_cli_option *o)
 {
@@ -70,8 +70,8 @@ takes_path(const struct xm_cli_option *o)
     return takes_folder(o);
 }
 
-/* Appends the values of an option that shells complete, separated by `separator`; false: it has
- * none. */
+/* Appends the values of an option that shells complete, separated by `separator`. Returns false: it
+ * has none. */
 static bool
 add_values(const struct xm_cli_option *o, char separator, struct xm_strbuf *out)
 {
@@ -89,7 +89,7 @@ add_values(const struct xm_cli_option *o, char separator, struct xm_strbuf *out)
     return has_values;
 }
 
-/* Up to the first newline or the end. */
+/* Returns the number of bytes up to the first newline or the end. */
 static size_t
 line_length(const char *text)
 {
@@ -124,7 +124,7 @@ print_choices(const char *word, void *ctx)
     add_values(r->option, ',', r->out);
 }
 
-/* _xemoe_choices_COMMAND=' --kv=f32,f16 -o=md,csv ' */
+/* Writes _xemoe_choices_COMMAND=' --kv=f32,f16 -o=md,csv '. */
 static void
 bash_choices(const struct xm_cli_described *c, struct xm_strbuf *out)
 {
@@ -145,6 +145,7 @@ bash_choices(const struct xm_cli_described *c, struct xm_strbuf *out)
         xm_strbuf_add(out, "'\n");
     } else if (is_folder(c->spec->operand)) {
         xm_strbuf_add(out, "_xemoe_operands_");
+        /* '/': any folder */
         variable(c->name, out);
         xm_strbuf_add(out, "='/'\n"); /* any folder */
     }
@@ -182,8 +183,8 @@ struct zsh_row {
     struct xm_strbuf *out;
 };
 
-/* '-n+[at most N new tokens]:N:_files' in single quotes. '+': the value is in the same word or the
- * next; '=': the same, behind '=' in the same word. */
+/* Writes '-n+[at most N new tokens]:N:_files' in single quotes. '+': the value is in the same word
+ * or the next; '=': also after '=' in the same word. */
 static void
 zsh_option(const char *word, void *ctx)
 {
@@ -259,7 +260,7 @@ fish_spelling(const char *word, void *ctx)
                      word + (is_long ? 2 : 1));
 }
 
-/* The command is on the line, and so is the flag behind its name. */
+/* Writes a condition that is true if the command is on the line, and the flag in its name. */
 static void
 fish_condition(const char *name, struct xm_strbuf *out)
 {
@@ -326,7 +327,7 @@ xm_describe_roff(const char *text, struct xm_strbuf *out)
     }
 }
 
-/* Paragraphs apart by empty lines. */
+/* Writes paragraphs, which empty lines separate. */
 static void
 roff_paragraphs(const char *text, struct xm_strbuf *out)
 {
@@ -348,7 +349,7 @@ static void
 roff_spelling(const char *word, void *ctx)
 {
     struct xm_strbuf *out = ctx;
-    if (out->n && xm_strbuf_text(out)[out->n - 1] == 'R') /* behind another spelling */
+    if (out->n && xm_strbuf_text(out)[out->n - 1] == 'R') /* after another spelling */
         xm_strbuf_add(out, ", ");
     xm_strbuf_add(out, "\\fB");
     xm_describe_roff(word, out);

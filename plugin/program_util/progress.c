@@ -12,7 +12,7 @@
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/utf8.h"
 
-static atomic_bool stands; /* handlers of signals look at it, in any thread */
+static atomic_bool stands; /* read by signal handlers in any thread */
 
 void
 xm_progress_log(enum xm_log_level level, const char *line, void *ctx)
@@ -41,7 +41,8 @@ xm_progress_show(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(raw, sizeof(raw), fmt, ap);
     va_end(ap);
-    xm_utf8_show(xm_slice_of(raw, strlen(raw)), text, sizeof(text)); /* names of files */
+    /* texts may contain file names */
+    xm_utf8_show(xm_slice_of(raw, strlen(raw)), text, sizeof(text));
     size_t n =
         xm_terminal_fit(text, strlen(text), xm_terminal_columns(STDERR_FILENO) - 1);
     xm_progress_clear();

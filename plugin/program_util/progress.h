@@ -25,17 +25,18 @@ extern "C" {
 
 void xm_progress_show(const char *fmt, ...) XM_PRINTF(1, 2);
 void xm_progress_clear(void);
-/* The same after a line was typed while it stood: the line break has moved the cursor below it. */
+/* As xm_progress_clear, after the user typed a line while the progress line was shown: the newline
+ * has moved the cursor below it. */
 void xm_progress_clear_typed(void);
-/* Shows kernel k of n that is being built; n = 0: the number is not known, because a driver builds
- * code for a launch. A callback for functions that report builds; ctx is not used. */
+/* Shows that kernel k of n is being built; n = 0: the number is not known, because a driver builds
+ * code at a launch. A callback for functions that report builds; ctx is not used. */
 void xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n);
-/* The programs' sink of log lines: the progress line makes room for them, and they fit the
- * terminal; those for debugging are as they are. */
+/* The log sink of programs: erases the progress line first, and wraps lines to the terminal's
+ * width, except debugging lines. */
 void xm_progress_log(enum xm_log_level level, const char *line, void *ctx);
-/* Whether lines are shown at all. */
+/* Whether the progress line can be shown. */
 bool xm_progress_is_shown(void);
-/* Whether the progress line is on the terminal now; callable from a signal handler. */
+/* Whether the progress line is on the terminal now. A signal handler may call it. */
 bool xm_progress_stands(void);
 
 #ifdef __cplusplus

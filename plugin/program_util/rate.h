@@ -11,12 +11,12 @@
 extern "C" {
 #endif
 
-/* 0: not known, because there was nothing or its time was not measured. Whoever prints a rate
- * leaves out one that is not known. */
+/* Returns n / seconds. 0: not known, because n or the time is 0; then callers should print no
+ * rate. */
 double xm_rate(double n, double seconds);
 
-/* Reads a number above 0 from the beginning of a list, and the unit that may stand behind it: "25"
- * and "25GB/s" of "25GB/s,5us". *text is moved behind it, onto the comma or the end. */
+/* Reads a number above 0, which the unit may follow, from the beginning of a list: "25" and
+ * "25GB/s" of "25GB/s,5us". *text is moved to the comma or the end after it. */
 enum xm_status xm_rate_read(const char **text, const char *unit, double *out,
                             struct xm_error *err);
 

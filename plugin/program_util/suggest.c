@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MOST = 40 }; /* letters of a name that is compared */
+enum { MOST = 40 }; /* maximum number of letters of a compared name */
 
 static size_t
 least(size_t a, size_t b)

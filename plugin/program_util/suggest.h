@@ -21,9 +21,8 @@ struct xm_suggestion {
 struct xm_suggestion xm_suggest_for(const char *word, size_t n);
 /* Compares the word with one name, or with each name of a list separated by spaces; NULL: none. A
  * name is near enough if at most a third of its letters is missing, added, changed or swapped with
- * the next, or if it begins with the word and the word has at least 3 letters; upper and lower case
- * are the same. A name found in a list is copied to static memory, which the next call
- * overwrites. */
+ * the next, or if it begins with the word and the word has at least 3 letters. Letter case is
+ * ignored. A name found in a list is copied to static memory, which the next call overwrites. */
 void xm_suggest(struct xm_suggestion *s, const char *name);
 void xm_suggest_list(struct xm_suggestion *s, const char *names);
 

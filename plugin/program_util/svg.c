@@ -13,8 +13,8 @@
 
 extern char **environ;
 
-/* Starts `dot -Tsvg -o path` with its standard input on *write_end. What it complains of is not
- * shown. */
+/* Starts `dot -Tsvg -o path` with its standard input connected to *write_end. Its error messages
+ * are discarded. */
 static enum xm_status
 start_dot(const char *path, int *write_end, pid_t *pid, struct xm_error *err)
 {
@@ -41,7 +41,7 @@ start_dot(const char *path, int *write_end, pid_t *pid, struct xm_error *err)
                : xm_fail(err, XM_IO, "cannot start 'dot': %s", strerror(error));
 }
 
-/* Writes all of it; a dot that has died makes write fail, not this program. */
+/* Writes the whole text. If dot has died, write fails; SIGPIPE does not end this program. */
 static bool
 feed(int fd, const struct xm_strbuf *text)
 {
@@ -56,7 +56,7 @@ feed(int fd, const struct xm_strbuf *text)
     return close(fd) == 0 && done == text->n;
 }
 
-/* Of a file that could be begun. */
+/* Fails because dot could not draw the file. */
 static enum xm_status
 fail_to_draw(const char *path, struct xm_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Draws a picture in graphviz's language with its program `dot`.
+ * Renders a graph in graphviz's language with its program `dot`.
  */
 #ifndef XM_PLUGIN_PROGRAM_UTIL_SVG_H
 #define XM_PLUGIN_PROGRAM_UTIL_SVG_H

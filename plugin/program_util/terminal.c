@@ -65,7 +65,7 @@ xm_terminal_char_width(int32_t code)
     return code < 0 ? 1 : (size_t)utf8proc_charwidth(code);
 }
 
-/* The first character of a text: its bytes, and its columns. */
+/* Returns the bytes and columns of the first character of a text. */
 static size_t
 next(const char *text, size_t n, size_t *columns)
 {
@@ -115,7 +115,8 @@ indent_of(const char *line, size_t n)
     return indent;
 }
 
-/* How many bytes of `line` to print first: up to a space behind `from`; n if there is none. */
+/* Returns how many bytes of `line` to print first: up to a space after `from`; n if there is
+ * none. */
 static size_t
 break_at(const char *line, size_t n, size_t from, size_t columns)
 {
@@ -164,7 +165,7 @@ static void
 wrap_line(const char *line, size_t n, size_t columns, struct xm_strbuf *out)
 {
     const size_t indent = indent_of(line, n);
-    size_t from = indent; /* what precedes the description is not broken */
+    size_t from = indent; /* text before the description is not wrapped */
     for (size_t left = columns; xm_terminal_width(line, n) > left;) {
         const size_t at = break_at(line, n, from, left);
         if (at == n)
@@ -186,7 +187,8 @@ is_prose(const char *line)
     return line[0] != '\0' && line[0] != '\n' && line[0] != ' ';
 }
 
-/* Joins the lines of a paragraph, which were broken for a wider terminal. Returns what follows. */
+/* Appends a paragraph whose lines are joined and wrapped again, because they were wrapped for a
+ * wider terminal. Returns the text after it. */
 static const char *
 wrap_paragraph(const char *text, size_t columns, struct xm_strbuf *out)
 {
