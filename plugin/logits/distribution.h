@@ -12,16 +12,17 @@
 extern "C" {
 #endif
 
-/* Index of the largest logit, the lowest of equal ones. */
+/* Returns the index of the largest logit; the lowest index of equal ones. */
 uint64_t xm_likeliest(const float *row, uint64_t n);
 
 /* A mean with its standard error. */
 struct xm_estimate {
     double value, error;
 };
-/* The estimate from the sum and the sum of squares of n values; the error is 0 if n < least. */
+/* Returns the estimate from the sum and the sum of squares of n values; its error is 0 if n <
+ * least. */
 struct xm_estimate xm_estimate_of(double sum, double squares, uint64_t n, uint64_t least);
-/* exp of an estimate x ± dx: exp(x) ± exp(x) dx. */
+/* Returns the exponential of an estimate x ± dx: exp(x) ± exp(x) dx. */
 struct xm_estimate xm_estimate_exp(struct xm_estimate e);
 
 #ifdef __cplusplus

@@ -8,10 +8,10 @@
 
 #include "runtime/util/memory.h"
 
-static const double deepest = -16.0; /* log p_base of what takes part in a divergence */
-enum { FEW = 11 };                   /* values that have no standard error yet: fewer  */
+static const double deepest = -16.0; /* smallest log p_base of tokens in the divergence */
+enum { FEW = 11 };                   /* fewer values have no standard error */
 
-/* ---- a token ----------------------------------------------------------------------- */
+/* ---- one position -------------------------------------------------------------------------- */
 
 static enum xm_status
 make_room(struct xm_kld *k, struct xm_error *err)
@@ -26,7 +26,7 @@ make_room(struct xm_kld *k, struct xm_error *err)
     return divergence && dp ? XM_OK : xm_no_memory(err, "divergences");
 }
 
-/* Also finds the likeliest token of the base. */
+/* Returns the divergence of a position, and finds the base model's most likely token. */
 static double
 divergence_of(const float *logits, double log_sum, uint32_t vocabulary,
               const struct xm_kld_row *base, uint64_t *likeliest)
@@ -79,9 +79,9 @@ xm_kld_free(struct xm_kld *k)
     *k = (struct xm_kld){0};
 }
 
-/* ---- all of them ------------------------------------------------------------------- */
+/* ---- all positions ------------------------------------------------------------------------- */
 
-/* Of the means of nll and nll_base. */
+/* Returns the covariance of the means of nll and nll_base. */
 static double
 covariance(const struct xm_kld *k)
 {
@@ -90,7 +90,7 @@ covariance(const struct xm_kld *k)
                       : (k->nll_both / n - k->nll / n * (k->nll_base / n)) / (n - 1.0);
 }
 
-/* Of the difference of two that vary together. */
+/* Returns the error of the difference of two correlated values. */
 static double
 difference_error(double a, double b, double covariance)
 {
@@ -106,7 +106,7 @@ part_of(uint64_t n, uint64_t all)
         part, all > 1 ? sqrt(part * (1.0 - part) / (double)(all - 1)) : 0.0};
 }
 
-/* sqrt(x) ± dx / (2 sqrt(x)) */
+/* Returns the root of an estimate: sqrt(x) ± dx / (2 sqrt(x)). */
 static struct xm_estimate
 root_of(struct xm_estimate e)
 {
@@ -184,7 +184,7 @@ xm_kld_print_chunk(const struct xm_kld *k, uint32_t chunk, struct xm_strbuf *out
 static const struct quantile {
     const char *text, *key;
     double part;
-    bool of_divergences; /* else of Δp only */
+    bool of_divergences; /* quantile of the divergences too, else only of Δp */
 } quantiles[] = {
     { "Maximum", "maximum", 1.0,   true  },
     { "99.9%  ", "p99.9",   0.999, true  },

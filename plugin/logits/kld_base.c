@@ -14,12 +14,14 @@ enum {
     MAGIC = 8,
     HEADER = MAGIC + 12,
     ROW_HEADER = 8,
-    STEPS = 65535,  /* of q                                    */
-    MOST = 1 << 24, /* tokens of a chunk, and of a vocabulary  */
+    STEPS = 65535,  /* largest q */
+    MOST = 1 << 24, /* maximum number of tokens in a chunk, and in a vocabulary */
     MOST_CHUNKS = 1 << 24
 };
-static const float deepest = 16.0f;  /* below the largest logit             */
-static const double rounding = 0.01; /* that a log-probability may be over 0 */
+/* below the largest logit; deeper ones are stored as 0 */
+static const float deepest = 16.0f;
+/* a log-probability may exceed 0 by this, due to rounding */
+static const double rounding = 0.01;
 
 uint64_t
 xm_kld_row_bytes(uint32_t vocabulary)
@@ -66,7 +68,7 @@ check_sizes(const struct xm_kld_base *b, struct xm_error *err)
     return XM_OK;
 }
 
-/* UINT64_MAX: more than there are bytes anywhere. */
+/* Returns the size of the file; UINT64_MAX: it overflows. */
 static uint64_t
 expected_bytes(const struct xm_kld_base *b)
 {
@@ -256,7 +258,7 @@ xm_kld_writer_free(struct xm_kld_writer *w)
 {
     if (w->f)
         fclose(w->f);
-    xm_new_file_end(&w->at, XM_CANCELLED, NULL); /* what has not come to its end */
+    xm_new_file_end(&w->at, XM_CANCELLED, NULL); /* removes an incomplete file */
     xm_free(w->row);
     *w = (struct xm_kld_writer){0};
 }

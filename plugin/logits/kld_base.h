@@ -45,8 +45,8 @@ struct xm_kld_base {
     uint64_t row_bytes;
 };
 
-/* Whether the file begins as such files do. It does not become an input, which no output may
- * replace (mapped_file.h). */
+/* Whether the file begins like one of these files. Does not register it as an input, which outputs
+ * may not replace (mapped_file.h). */
 bool xm_kld_base_is_file(const char *path);
 enum xm_status xm_kld_base_read(const void *bytes, uint64_t n, struct xm_kld_base *out,
                                 struct xm_error *err);
@@ -56,18 +56,19 @@ struct xm_kld_row {
     float scale, least;
     const uint8_t *q;
 };
-/* The row of the i-th scored position of a chunk. XM_INVALID: it holds no log-probabilities. */
+/* Returns the row of scored position i of a chunk. XM_INVALID: it has no log-probabilities. */
 enum xm_status xm_kld_base_row(const struct xm_kld_base *b, uint32_t chunk, uint32_t i,
                                struct xm_kld_row *out, struct xm_error *err);
 double xm_kld_row_log_p(const struct xm_kld_row *r, uint64_t token);
 
 /* ---- writing ---- */
 
-/* Bytes of a row; encodes a row of logits, at least one of which is finite. */
+/* xm_kld_row_bytes returns the bytes of a row; xm_kld_row_encode encodes a row of logits, at least
+ * one of which is finite. */
 uint64_t xm_kld_row_bytes(uint32_t vocabulary);
 void xm_kld_row_encode(const float *logits, uint32_t vocabulary, uint8_t *out);
 
-/* Writes a temporary file beside the final one, which takes its place when it is complete.
+/* Writes a temporary file beside the final one, and renames it when it is complete.
  * Zero-initialise. */
 struct xm_kld_writer {
     FILE *f;
@@ -75,7 +76,7 @@ struct xm_kld_writer {
     uint32_t vocabulary;
     uint8_t *row;
 };
-/* `tokens`: [sizes->chunks][sizes->context]. */
+/* Begins the file; `tokens`: [sizes->chunks][sizes->context]. */
 enum xm_status xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
                                    const struct xm_kld_base *sizes, const int32_t *tokens,
                                    struct xm_error *err);
@@ -83,7 +84,7 @@ enum xm_status xm_kld_writer_begin(struct xm_kld_writer *w, const char *path,
 enum xm_status xm_kld_writer_add(struct xm_kld_writer *w, const float *logits,
                                  struct xm_error *err);
 enum xm_status xm_kld_writer_end(struct xm_kld_writer *w, struct xm_error *err);
-/* Frees; removes the temporary file unless it was completed. */
+/* Frees the members, and removes the temporary file unless it was completed. */
 void xm_kld_writer_free(struct xm_kld_writer *w);
 
 #ifdef __cplusplus

@@ -44,7 +44,7 @@ xm_logits_compare(const float *a, const float *b, uint64_t n, struct xm_logits_m
     }
 }
 
-/* NaN is no match. */
+/* Returns error / size; 0 for equal rows. A NaN in a row gives NaN. */
 static double
 ratio(double error, double size)
 {
@@ -78,7 +78,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* NaN and infinity are in the last row. */
+/* Returns the row of the verdict; NaN and infinity belong to the last. */
 static size_t
 row_of(double nmse)
 {

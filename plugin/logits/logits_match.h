@@ -26,17 +26,17 @@ struct xm_logits_match {
 };
 void xm_logits_compare(const float *a, const float *b, uint64_t n,
                        struct xm_logits_match *out);
-/* Both are 0 for equal rows, also for rows of zeros. */
+/* Both are 0 for equal rows, also if the rows are zeros. */
 double xm_nmse_sum(const struct xm_logits_match *m);
 double xm_nmse(const struct xm_logits_match *m); /* mean-removed */
 
-/* The verdict on a mean-removed error, by causal-verify-logits's numbers: a word such as
- * "excellent" (static), and whether it passes. */
+/* Returns the verdict on a mean-removed error, by the thresholds of causal-verify-logits: a static
+ * word such as "excellent", and whether it passes. */
 const char *xm_nmse_label(double nmse);
 bool xm_nmse_passes(double nmse);
 
 /* Writes the ids of the `n` most likely tokens into ids[n], the most likely first. Returns their
- * number, which is smaller than n if the vocabulary is. */
+ * number, which is below n if the vocabulary is smaller. */
 uint64_t xm_logits_top(const float *row, uint64_t vocabulary, uint64_t *ids, uint64_t n);
 
 #ifdef __cplusplus
