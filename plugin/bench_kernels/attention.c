@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Attention of one sequence on a cache of one slab, whose bytes are all the same: no number of any
- * type that they make is so small that processors take an age to multiply it.
+ * Attention of one sequence, with a cache of one slab in which all bytes are equal. The byte is
+ * chosen so that it makes no denormal number in any cache type, because processors multiply those
+ * very slowly.
  */
 #include <inttypes.h>
 
@@ -33,7 +34,7 @@ add_operand(struct bench_attention *a, enum xm_attention_operand which,
     return xm_queue_fill(a->queue, o->buffer, 0, CACHE_BYTE, bytes, err);
 }
 
-/* A list for the kernels. */
+/* Makes a list of integers as an operand. */
 static enum xm_status
 add_list(struct bench_attention *a, enum xm_attention_operand which, const int32_t *list,
          uint64_t n, struct xm_error *err)
@@ -64,7 +65,7 @@ add_slab(struct bench_attention *a, uint64_t bytes, struct xm_error *err)
     return xm_queue_fill(a->queue, a->slabs[0], 0, CACHE_BYTE, bytes, err);
 }
 
-/* The tables, with the pages in their order. */
+/* Makes the page tables; the pages are in order. */
 static enum xm_status
 add_tables(struct bench_attention *a, uint64_t pages, struct xm_error *err)
 {

@@ -7,10 +7,11 @@
 #include "plugin/program_util/progress.h"
 #include "runtime/util/number.h"
 
-/* Of each limit: shorter, and a busy machine makes shares above 100 %. */
+/* Seconds to measure each limit. Less time gives rates so low on a busy machine that shares exceed
+ * 100 %. */
 #define LIMITS_S 1.0
 
-/* As the core calls them: GPU counts all OpenCL devices, CPU the processors among them. */
+/* As the core: "GPU" counts all OpenCL devices, "CPU" only those that are processors. */
 bool
 xm_bench_find_device(const char *name, size_t *index)
 {
@@ -21,7 +22,8 @@ xm_bench_find_device(const char *name, size_t *index)
     const bool is_cpu = strncmp(at, "CPU", 3) == 0;
     const bool is_known = (is_cpu || strncmp(at, "GPU", 3) == 0) &&
                           (!at[3] || (at[3] == '.' && xm_parse_whole(at + 4, &number)));
-    (void)xm_engine_list(&infos, &n, NULL); /* creating the engine says what is wrong */
+    /* creating the engine reports what is wrong */
+    (void)xm_engine_list(&infos, &n, NULL);
     for (*index = 0; is_known && *index < n; (*index)++) {
         if ((!is_cpu || infos[*index].kind == XM_DEVICE_CPU) && number-- == 0)
             return true;
@@ -42,7 +44,7 @@ xm_bench_open(size_t index, const struct xm_config *config, double seconds, bool
     struct limits limits = {0};
     enum xm_status s = xm_engine_create(index, config, engine, err);
     if (s != XM_OK)
-        return s == XM_NOT_FOUND ? XM_DEVICE : s; /* the computer has none */
+        return s == XM_NOT_FOUND ? XM_DEVICE : s; /* the computer has no such device */
     xm_progress_show("measuring what the machine can do");
     s = xm_bench_limits(*engine, fmax(seconds, LIMITS_S), &limits, err);
     xm_progress_clear();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the machine can do: streaming reads by the device and by threads of the host, and
- * multiply-adds that touch no memory.
+ * The rates that the machine reaches: streaming reads by the device and by host threads, and
+ * multiply-adds without memory accesses.
  */
 #include <pthread.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum { READ_BYTES = 512 << 20, MAX_THREADS = 64 };
 struct read_job {
     const char *bytes;
     size_t n;
-    volatile uint64_t sum; /* so that the reads happen */
+    volatile uint64_t sum; /* keeps the compiler from removing the reads */
 };
 
 static void *
@@ -37,7 +37,8 @@ read_share(void *ctx)
     return NULL;
 }
 
-/* One pass by a thread for each processor; a thread that cannot start leaves its share to us. */
+/* Reads all bytes once, with one thread for each processor; this thread does the share of a thread
+ * that cannot start. */
 static void
 read_all(const char *bytes)
 {

@@ -2,9 +2,9 @@
  *
  * Options, and the loop over problems and families of kernels.
  *
- * The families are forced one by one through XM_FORCE; those that take minutes only with --all: the
- * reference kernels, and on a processor kernels that it emulates a GPU for. What the machine can do
- * is measured in the same run, before.
+ * Families are selected one by one with XM_FORCE. Slow ones run only with --all: the reference
+ * kernels, and on a processor the kernels for which it emulates a GPU. The machine's rates are
+ * measured at the beginning of the same run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -54,8 +54,8 @@ static const struct xm_cli_spec spec = {
 };
 #undef AT
 
-/* What vec prefers where many tokens do not become 8-bit integers; and without products of 16-bit
- * integers. */
+/* Variants for many tokens that the family vec prefers if activations are not converted to 8-bit
+ * integers; and variants without products of 16-bit integers. */
 #define SHORTS                                                                           \
     "linear_many=linear_gemm_vnni,linear_long=linear_gemm_vnni,"                         \
     "moe_gather=moe_gather_vnni,moe_gemm_gate_up=moe_gemm_gate_up_vnni,"                 \
@@ -82,9 +82,9 @@ static const struct {
 
 struct run {
     struct options options;
-    struct xm_engine *engine;    /* NULL: problems are listed */
+    struct xm_engine *engine;    /* NULL: only lists the problems */
     struct bench_report *report; /* of an engine */
-    size_t n;                    /* problems that the filter takes */
+    size_t n;                    /* number of problems that match the filter */
 };
 
 static bool
@@ -95,8 +95,8 @@ is_wanted(const struct run *r, size_t family)
            (!families[family].is_slow && !(is_cpu && families[family].is_for_gpus));
 }
 
-/* One problem with every family; one that ends in the same kernels as an earlier one is not
- * told again. */
+/* Runs one problem with every family. A family that ends up with the same kernels as an earlier one
+ * is not reported. */
 static void
 run_problem(const struct run *r, const struct xm_timed_problem *p)
 {
@@ -127,7 +127,8 @@ passes_filter(const struct run *r, const char *line)
     return !r->options.filter || strstr(line, r->options.filter);
 }
 
-/* Before the machine is measured. Lines of a file are not known then. */
+/* Whether a problem matches the filter; checked before measuring the machine. The lines of a file
+ * are not known yet. */
 static bool
 has_problems(const struct run *r)
 {
@@ -223,7 +224,7 @@ print_help(void)
     return xm_cli_flush();
 }
 
-/* For `xemoe make-docs`, which joins the parts of all programs. */
+/* Prints the program's part for `xemoe make-docs`, which joins the parts of all programs. */
 static int
 make_docs(const char *kind)
 {

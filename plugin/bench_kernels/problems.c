@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is run where no file is given: decode, then prompts, of layers with the sizes of
- * Qwen3-30B-A3B, then its attention with few positions and with many.
+ * The default problems: decode, then prompts, of layers with the sizes of Qwen3-30B-A3B, then its
+ * attention with few and with many positions.
  */
 #include "plugin/bench_kernels/bench.h"
 

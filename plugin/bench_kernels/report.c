@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results as lines, printed as they come, or as one JSON object, printed at the end.
+ * Prints results as lines when they are measured, or as one JSON object at the end.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct bench_report {
     struct limits limits;
     bool is_json;
     struct xm_json_out json;
-    yyjson_mut_val *results; /* of json */
+    yyjson_mut_val *results; /* owned by json */
 };
 
 static void
@@ -56,7 +56,7 @@ xm_bench_report_problem(struct bench_report *r, const struct xm_timed_problem *p
     fflush(stdout);
 }
 
-/* What a second has of a problem's bytes and operations. */
+/* A problem's bytes and floating-point operations per second. */
 struct rates {
     double bytes, flops;
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A problem's primitive with random weights and inputs.
+ * The primitive of a problem with random weights and inputs.
  *
- * Decode is only honest when its weights come from memory: a small matrix is there several
- * times, and the copies take turns; experts are chosen anew by other logits each run.
+ * Decode must read its weights from memory, not from a cache: therefore a small matrix has several
+ * copies, which are used in turn, and each run uses other logits, so that it chooses other
+ * experts.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@
 
 enum { MAX_COPIES = 16, COLD_BYTES = 256 << 20, N_LOGITS = 16, RUNS_AT_ONCE = 16 };
 enum { N_EXPERT_WEIGHTS = 3 };
-/* A run alone may take this many times the time of one among many, and a launch of its own. */
+/* A single run may take this factor longer than one of many runs, plus a launch. */
 #define SINGLE_RUNS 2.0
 #define LAUNCH_S    0.5e-3
 
@@ -27,10 +28,10 @@ struct xm_bench {
     const struct xm_timed_problem *p;
     void *bytes[N_EXPERT_WEIGHTS * 3]; /* data, scales and zero points; owned */
     uint32_t n_bytes;
-    struct xm_device_weight *weight[MAX_COPIES]; /* of experts: gate, up, down */
+    struct xm_device_weight *weight[MAX_COPIES]; /* for experts: gate, up, down */
     struct xm_primitive *primitive[MAX_COPIES];
     uint32_t n_copies;
-    struct bench_attention *attention; /* NULL: of another kind */
+    struct bench_attention *attention; /* NULL: the problem is not attention */
     struct xm_buffer *x, *y, *logits[N_LOGITS], *scratch;
     struct xm_queue *queue;
 };
@@ -46,7 +47,8 @@ next_random(uint64_t *state)
 
 /* ---- operands ---------------------------------------------------------------------- */
 
-/* Random numbers are made for this many elements, and repeated: caches know addresses only. */
+/* Random numbers are made for this many elements and repeated, because caches depend on addresses
+ * only. */
 enum { RANDOM_ELEMENTS = 1 << 16 };
 
 static void
@@ -56,8 +58,9 @@ repeat(uint8_t *p, uint64_t made, uint64_t bytes)
         memcpy(p + at, p, (size_t)(bytes - at < made ? bytes - at : made));
 }
 
-/* n elements: small floats, or any bits; of bytes, those whose blocks have no scale so small that
- * processors take an age to multiply it. An engine that only counts reads none of them. */
+/* Makes n random elements: small floats, or arbitrary bits. For formats with scales inside blocks,
+ * bytes without denormal scales are chosen, because processors multiply those very slowly. An
+ * engine that only counts memory reads none of them. */
 static enum xm_status
 random_bytes(struct xm_bench *b, enum xm_element e, uint64_t n, struct xm_bytes *out,
              struct xm_error *err)
@@ -132,9 +135,9 @@ random_buffer(struct xm_bench *b, enum xm_element e, uint64_t n, uint64_t seed,
     return s;
 }
 
-/* ---- data -------------------------------------------------------------------------- */
+/* ---- operands on the device ---------------------------------------------------------------- */
 
-/* Copies of a linear layer's weight: stretches of one tall weight. */
+/* Makes copies of a linear layer's weight, as parts of one tall weight. */
 static enum xm_status
 create_linear_weights(struct xm_bench *b, struct xm_error *err)
 {
@@ -160,7 +163,7 @@ create_linear_weights(struct xm_bench *b, struct xm_error *err)
     return XM_OK;
 }
 
-/* Gate, up and down. */
+/* Makes the experts' gate, up and down weights. */
 static enum xm_status
 create_experts(struct xm_bench *b, struct xm_error *err)
 {
@@ -194,7 +197,7 @@ create_data(struct xm_bench *b, struct xm_error *err)
     const uint64_t width = xm_element_bits(p->activations) / 8;
     XM_TRY(xm_queue_create(b->engine, &b->queue, err));
     if (p->kind == XM_TIMED_ATTENTION)
-        return XM_OK; /* made with each primitive: it is small */
+        return XM_OK; /* made with each primitive, because it is small */
     XM_TRY(random_buffer(b, p->activations, p->tokens * (moe ? p->hidden : p->cols), 99,
                          &b->x, err));
     XM_TRY(xm_buffer_create(b->engine, XM_USE_DEVICE,
@@ -233,7 +236,8 @@ xm_bench_destroy(struct xm_bench *b)
 
 /* ---- primitives -------------------------------------------------------------------- */
 
-/* As a program has it by default for a step with these n weights. */
+/* Returns the number of columns that share an activation scale, as programs choose it for a step
+ * with these n weights. */
 static uint32_t
 factor_columns(const struct xm_bench *b, uint32_t first, uint32_t n)
 {
@@ -335,7 +339,7 @@ run_once(struct xm_bench *b, uint64_t number, struct xm_error *err)
     return xm_primitive_run(b->primitive[number % b->n_copies], o, &run, err);
 }
 
-/* `runs` runs, then a wait; seconds of one. */
+/* Makes `runs` runs and waits; returns the seconds of one. */
 static enum xm_status
 time_runs(struct xm_bench *b, uint64_t runs, uint64_t *done, double *seconds,
           struct xm_error *err)
@@ -348,12 +352,12 @@ time_runs(struct xm_bench *b, uint64_t runs, uint64_t *done, double *seconds,
     return XM_OK;
 }
 
-/* A byte that no kernel leaves all over its results, and how many bytes of them are looked at. */
+/* A byte that no kernel writes to all of its results, and the number of bytes that are checked. */
 enum { UNTOUCHED = 0x5a, LOOKED_AT = 64 };
 
-/* The first run. A device that leaves results as they were computes nothing, as drivers do that
- * only record or simulate: its times mean nothing. (Attention over a cache of equal bytes may write
- * the byte that was there, so its results are not looked at.) */
+/* Makes the first run and checks that it wrote results. Drivers that only record or simulate
+ * launches leave them unchanged; their times mean nothing. Attention over a cache of equal bytes
+ * may write the same byte, so its results are not checked. */
 static enum xm_status
 run_first(struct xm_bench *b, struct xm_error *err)
 {
@@ -374,8 +378,8 @@ run_first(struct xm_bench *b, struct xm_error *err)
                          "the device computes nothing, and its times mean nothing");
 }
 
-/* After the first run, which builds and touches pages. One run alone comes first: of a row that is
- * far from the best no more is wanted. */
+/* Times runs after the first one, which builds kernels and touches pages. Starts with a single run,
+ * which is enough for a variant that is far slower than the best. */
 static enum xm_status
 time_all(struct xm_bench *b, double seconds, double hopeless, double *best,
          struct xm_error *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fastest row of each step for the problems of standard input, kept for later runs.
+ * Finds the fastest variant of each step of the problems on standard input, and stores it for later
+ * runs.
  */
 #include <math.h>
 #include <string.h>
@@ -41,7 +42,7 @@ struct tune {
     struct xm_tuner tuner;
     struct xm_tuner_lock lock;
     struct bench_report *report;
-    bool is_kept; /* so far, all that was found is on disk */
+    bool is_kept; /* everything found so far is on disk */
 };
 
 static double
@@ -91,7 +92,7 @@ tune_line(void *ctx, const char *line, struct xm_error *err)
     return s;
 }
 
-/* Two processes that time kernels at once would disturb each other. */
+/* Waits for other processes that time kernels, because they would disturb the times. */
 static void
 take_turn(struct tune *t)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measuring beside a model that another process runs, which talks to this one through standard
- * input and output (plugin/cli/tuner_process.h):
+ * Times kernels beside a model that another process runs. The processes communicate through this
+ * one's standard input and output (plugin/cli/tuner_process.h):
  *
  *     the other process                    this one
  *     lines of problems, an empty line
- *                                          build K of N   rows are being built, at low priority
+ *                                          build K of N   builds variants, at low priority
  *                                          ready          all are built
- *     go                                   row STEP       rows are being timed, for BUDGET_S
- *                                          kept STEP      a choice was kept
- *                                          left           … more could be timed
- *                                          done           … there is nothing to time any more
+ *     go                                   row STEP       times variants, for BUDGET_S
+ *                                          kept STEP      has stored a choice
+ *                                          left           ends the go; more can be timed
+ *                                          done           ends the go; nothing is left to time
  *
- *                                          failed WHY     … at any time, as the last line
+ *                                          failed WHY     at any time, as the last line
  *
- * The end of input ends this process. A crash ends it, too, and not the model's.
+ * The end of input ends this process. A crash ends it as well, but not the model's process.
  */
 #include <poll.h>
 #include <signal.h>
@@ -30,24 +30,24 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 
-/* The time of all runs after one "go", and of one measurement of a row. */
+/* Seconds of all runs after one "go", and of one measurement. */
 #define BUDGET_S     2.0
 #define SECONDS_EACH 0.01
 
-/* Of the weights of a step's experts: the model has taken its memory already. */
+/* Maximum bytes of a step's expert weights, because the model has already taken its memory. */
 #define MOST_BYTES (512.0 * 1024 * 1024)
 
 enum { LOW_PRIORITY = 10 };
 
-/* A row that takes longer than this to be built or timed hangs. SIGALRM then ends this process, and
- * the row's note keeps it from being tried again. Nobody else would end it once the model's process
- * has ended. */
+/* A variant that takes longer to be built or timed hangs. Then SIGALRM ends this process, and the
+ * variant's note on disk keeps it from being tried again. No other process would end it if the
+ * model's process has ended. */
 enum { MOST_S_ROW = 300 };
 
 struct beside {
     struct xm_tuner tuner;
     struct xm_tuner_lock lock;
-    struct xm_timed_problem *problems; /* most valuable first */
+    struct xm_timed_problem *problems; /* sorted by their share of the model's time */
     size_t n, capacity;
     size_t built, candidates;
 };
@@ -62,7 +62,7 @@ say(const char *line)
     fflush(stdout);
 }
 
-/* The next line, without its newline; false: the other process has gone. */
+/* Reads a line, without its newline. Returns false: the other process has ended. */
 static bool
 read_line(struct xm_strbuf *line)
 {
@@ -85,8 +85,8 @@ has_gone(void)
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR));
 }
 
-/* Builds go on until one kernel was compiled, even if the model's process has ended: so each start
- * gets further. */
+/* Continues until at least one kernel was compiled, even if the model's process has ended, so that
+ * every start makes progress. */
 static bool
 tell_build(void *ctx, const struct xm_tuner_job *job, const char *row)
 {
@@ -144,8 +144,8 @@ read_problems(struct beside *b, struct xm_error *err)
 
 /* ---- building and timing ----------------------------------------------------------------- */
 
-/* All problems' steps of one token come before prompts. Problems for which there is no memory
- * beside the model are left for another time. */
+/* Handles all problems' steps of one token, then those of prompts. Problems that find no memory
+ * beside the model are skipped. */
 typedef enum xm_status (*problem_fn)(struct xm_tuner *t, const struct xm_timed_problem *p,
                                      bool decodes, struct xm_error *err);
 static enum xm_status
@@ -171,7 +171,7 @@ build(struct beside *b, struct xm_error *err)
     return each_problem(b, xm_tuner_build, err);
 }
 
-/* Each "go" in turn. */
+/* Handles one "go" after the other. */
 static enum xm_status
 serve(struct beside *b, struct xm_error *err)
 {
@@ -217,13 +217,13 @@ xm_bench_tune_beside(const char *device, const char *cache_dir)
     struct xm_error err = {0};
     size_t index = 0;
     b.tuner.ctx = &b;
-    /* Before the driver creates threads, which inherit it. */
+    /* before the driver creates threads, which inherit the priority */
     (void)setpriority(PRIO_PROCESS, 0, LOW_PRIORITY);
     if (!xm_bench_find_device(device, &index))
         return XM_EXIT_DEVICE;
     xm_cli_watch_interrupt();
-    (void)signal(SIGPIPE, SIG_IGN); /* the other process may go at any time */
-    (void)signal(SIGALRM, SIG_DFL); /* which it may have ignored */
+    (void)signal(SIGPIPE, SIG_IGN); /* the other process may end at any time */
+    (void)signal(SIGALRM, SIG_DFL); /* it may be ignored in the parent process */
     enum xm_status s =
         xm_tuner_try_lock(cache_dir, &b.lock)
             ? run(&b, index, cache_dir, &err)

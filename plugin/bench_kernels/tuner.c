@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each row is run through XM_FORCE, on random weights that the rows of a step share.
+ * Selects each variant with XM_FORCE. All variants of a step run on the same random weights.
  */
 #include "plugin/bench_kernels/tuner.h"
 
@@ -56,9 +56,10 @@ xm_tuner_unlock(struct xm_tuner_lock *lock)
     lock->file = -1;
 }
 
-/* ---- rows that are chosen together ------------------------------------------------------- */
+/* ---- variants that are chosen together ----------------------------------------------------- */
 
-/* The row of a follower's table that has the form of `leader`; false: there is none. */
+/* Finds the variant of a follower's table with the same form as `leader`. Returns false: there is
+ * none. */
 static bool
 find_follower(const struct xm_variant_table *table, const struct xm_variant *leader,
               size_t *row)
@@ -71,8 +72,8 @@ find_follower(const struct xm_variant_table *table, const struct xm_variant *lea
     return false;
 }
 
-/* "moe_gather=moe_gather_vnni,moe_gemm_gate_up=…" into XM_FORCE; false: a follower has no such
- * row. */
+/* Writes "moe_gather=moe_gather_vnni,moe_gemm_gate_up=…" to XM_FORCE. Returns false: a follower has
+ * no such variant. */
 static bool
 force(const struct xm_tuner_job *job, size_t row)
 {
@@ -108,7 +109,7 @@ keep(const struct xm_engine *engine, const struct xm_tuner_job *job, size_t row)
         kept = find_follower(other, &job->table->rows[row], &follower) &&
                xm_measured_row_keep(engine, other, &theirs, follower) && kept;
     }
-    /* Last, because it settles the step. */
+    /* Last, because it marks the step as settled. */
     return xm_measured_row_keep(engine, job->table, &c, row) && kept;
 }
 
@@ -144,7 +145,7 @@ job_of(const struct xm_tuner *t, const struct xm_timed_problem *p,
     return job;
 }
 
-/* Calls `run` with each step of the problem's kind that is to be timed. */
+/* Called for each step of the problem's kind that is to be timed. */
 typedef enum xm_status (*job_fn)(void *ctx, const struct xm_tuner_job *job,
                                  struct xm_error *err);
 static enum xm_status
@@ -172,7 +173,7 @@ goes_on(const struct xm_tuner *t, const struct xm_tuner_job *job, size_t row)
 
 /* ---- timing ---------------------------------------------------------------------------- */
 
-/* A job whose rows are timed. */
+/* The job whose variants are being timed. */
 struct timing {
     struct xm_tuner *tuner;
     const struct xm_tuner_job *job;
@@ -201,7 +202,8 @@ time_row(void *ctx, const struct xm_variant_table *table, size_t row, double hop
     return s;
 }
 
-/* Nothing is chosen where no row can be timed, because the step runs by another table. */
+/* Stores the outcome. If no variant could be timed, because the step runs by another table, stores
+ * that there is no choice. */
 static enum xm_status
 settle(struct xm_tuner *t, const struct xm_tuner_job *job,
        const struct xm_timed_rows *timed, enum xm_status s, struct xm_error *err)
@@ -231,7 +233,8 @@ run_job(void *ctx, const struct xm_tuner_job *job, struct xm_error *err)
     if (s == XM_OK) {
         s = xm_tune_table(job->table, xm_engine_info(t->engine), time_row, &g, &timed,
                           err);
-        /* The next budget would end in the same place, and no step behind it would be timed. */
+        /* the next budget would be used up by this step too, so that later steps would never be
+         * timed */
         if (s == XM_CANCELLED && is_first && t->spent > 0 && t->spent >= t->budget)
             s = XM_UNSUPPORTED;
         s = settle(t, job, &timed, s, err);
@@ -250,7 +253,7 @@ xm_tuner_run(struct xm_tuner *t, const struct xm_timed_problem *p, bool decodes,
 
 /* ---- building -------------------------------------------------------------------------- */
 
-/* The reference is timed only where nothing else runs. */
+/* Whether the variant is timed. The reference is timed only if nothing else can run. */
 static bool
 is_candidate(const struct xm_tuner *t, const struct xm_tuner_job *job, size_t row)
 {
@@ -259,8 +262,8 @@ is_candidate(const struct xm_tuner *t, const struct xm_tuner_job *job, size_t ro
            !xm_row_trial_is_lost(t->engine, job->table, row);
 }
 
-/* The kernels of one row: found on an engine that takes no memory, then built. Rows that such an
- * engine cannot run are a library's, which builds when they are timed. */
+/* Builds the kernels of one variant, which it finds on an engine without memory. A variant that
+ * such an engine cannot run belongs to a library, which builds its kernels when they are timed. */
 static enum xm_status
 build_row(struct xm_tuner *t, const struct xm_tuner_job *job, struct xm_error *err)
 {
@@ -299,7 +302,7 @@ build_job(void *ctx, const struct xm_tuner_job *job, struct xm_error *err)
         s = build_row(t, job, &why);
         xm_row_trial_end(&trial);
         if (s == XM_UNSUPPORTED || s == XM_NOT_BUILT)
-            s = XM_OK; /* the row refuses the problem */
+            s = XM_OK; /* the variant cannot run the problem */
         else if (s != XM_OK)
             xm_fail(err, s, "%s", why.text);
     }
@@ -314,7 +317,7 @@ xm_tuner_build(struct xm_tuner *t, const struct xm_timed_problem *p, bool decode
     return each_job(t, p, decodes, build_job, t, err);
 }
 
-/* What each_job hands to count_job. */
+/* Arguments of count_job. */
 struct count {
     const struct xm_tuner *tuner;
     size_t n;

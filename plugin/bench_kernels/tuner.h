@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Choosing kernels by timing them: which steps of a problem have rows to choose from, the times of
- * these rows, and keeping the fastest (primitives/measured_rows.h). `xemoe tune` times everything
- * anew (tune.c); beside a model that runs only what no row is kept for is timed (tune_beside.c).
+ * Chooses kernel variants by timing them: finds the steps of a problem that have several variants,
+ * times these, and stores the fastest (primitives/measured_rows.h). Here a row is a variant of a
+ * step's variant table. `xemoe tune` times all steps (tune.c); beside a running model, only steps
+ * without a stored choice are timed (tune_beside.c).
  */
 #ifndef XM_PLUGIN_BENCH_KERNELS_TUNER_H
 #define XM_PLUGIN_BENCH_KERNELS_TUNER_H
@@ -17,57 +18,60 @@ extern "C" {
 /* One step of one problem. */
 struct xm_tuner_job {
     const struct xm_timed_step *step;
-    const struct xm_variant_table *table; /* the step's */
-    struct xm_timed_problem problem;      /* with the step's tokens */
-    struct xm_timed_problem timed;        /* the same, or with fewer experts */
+    const struct xm_variant_table *table; /* the step's variant table */
+    struct xm_timed_problem problem;      /* with the number of tokens of the step */
+    struct xm_timed_problem timed;        /* as `problem`, or with fewer experts */
 };
 
-/* The caller fills it in; the rest is zero. */
+/* The caller sets the members it needs; the others are zero. */
 struct xm_tuner {
     struct xm_engine *engine;
-    double seconds;      /* of each measurement, of which a row has one to three */
-    double budget;       /* seconds that all runs together may take              */
-    double spent;        /* of them; 0 begins a new budget                       */
-    double most_bytes;   /* of weights that are made for a step's experts  */
-    bool only_unsettled; /* leaves out steps for which something is kept         */
-    /* Called before a row is built or timed; false ends that. NULL: it goes on. */
+    double seconds; /* of each measurement; a variant has one to three */
+    double budget;  /* seconds that all runs together may take */
+    double spent;   /* seconds of the budget used so far; setting 0 begins a new budget */
+    double most_bytes;   /* maximum bytes of the weights made for a step's experts */
+    bool only_unsettled; /* skips steps that have a stored choice */
+    /* Called before a variant is built or timed; returning false stops the function. NULL: never
+     * stops. */
     bool (*goes_on)(void *ctx, const struct xm_tuner_job *job, const char *row);
-    /* Called when a step has been timed; is_kept: the choice is on disk. NULL: nothing. */
+    /* Called when a step has been timed; is_kept: the choice was stored on disk. NULL: not
+     * called. */
     void (*found)(void *ctx, const struct xm_tuner_job *job,
                   const struct xm_timed_rows *timed, bool is_kept);
     void *ctx;
 };
 
-/* Takes away experts of a problem whose weights have more than `most` bytes, and as many tokens of
- * a prompt that each of the others still has as many; as many experts stay as two tokens choose. */
+/* Removes experts until the weights have at most `most` bytes, and tokens of a prompt, so that each
+ * remaining expert has as many tokens as before. Keeps at least the experts that two tokens
+ * choose. */
 void xm_tuner_reduce(struct xm_timed_problem *p, double most);
 
-/* Times the rows of a problem's steps that decode one token, or of the others, and keeps the
- * fastest. Steps that run by other tables are passed over. XM_CANCELLED: the budget is spent, or
- * goes_on said no; what was kept before stays kept. For a step that spends a whole budget alone it
- * is kept that there is no row to choose, so that the steps behind it get their turn.
+/* Times the variants of a problem's steps for one token (`decodes`), or for prompts, and stores the
+ * fastest. Steps that run by another table are skipped. XM_CANCELLED: the budget is used up, or
+ * goes_on returned false; earlier choices stay stored. A step that alone uses up a whole budget
+ * gets the stored note that it has no choice, so that later steps can be timed.
  *
- * Both functions below set XM_FORCE meanwhile and unset it behind that, also one that the user
- * set. */
+ * xm_tuner_run and xm_tuner_build set XM_FORCE and unset it at the end, even if the user had set
+ * it. */
 enum xm_status xm_tuner_run(struct xm_tuner *t, const struct xm_timed_problem *p,
                             bool decodes, struct xm_error *err);
-/* Builds all kernels that xm_tuner_run would time, and takes no memory of the device. goes_on is
- * called before each row. XM_CANCELLED: it said no. */
+/* Builds all kernels that xm_tuner_run would time, without allocating device memory. goes_on is
+ * called before each variant. XM_CANCELLED: it returned false. */
 enum xm_status xm_tuner_build(struct xm_tuner *t, const struct xm_timed_problem *p,
                               bool decodes, struct xm_error *err);
-/* Rows of the problem's steps that the device takes, which is how often xm_tuner_build calls
- * goes_on. */
+/* Returns the number of variants of the problem's steps that the device can run, which is how often
+ * xm_tuner_build calls goes_on. */
 size_t xm_tuner_candidates(const struct xm_tuner *t, const struct xm_timed_problem *p);
 
-/* The right to time kernels of the devices whose choices are kept in a folder: one process at a
- * time has it, until xm_tuner_unlock. */
+/* A lock for timing kernels of devices whose choices are stored in one folder. One process at a
+ * time holds it, until xm_tuner_unlock. */
 struct xm_tuner_lock {
-    int file;      /* -1: none */
-    bool is_taken; /* by another process, when it was tried last */
+    int file;      /* file descriptor; -1: none */
+    bool is_taken; /* another process held the lock at the last attempt */
 };
-/* False: another process has it (is_taken), or the folder cannot be written. */
+/* Returns false if another process holds the lock (is_taken), or the folder is not writable. */
 bool xm_tuner_try_lock(const char *folder, struct xm_tuner_lock *lock);
-/* Waits until no other process has it. False: the folder cannot be written. */
+/* Waits until no other process holds the lock. Returns false if the folder is not writable. */
 bool xm_tuner_wait_lock(const char *folder, struct xm_tuner_lock *lock);
 void xm_tuner_unlock(struct xm_tuner_lock *lock);
 
