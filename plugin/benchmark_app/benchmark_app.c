@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * benchmark_app, which 'xemoe benchmark_app' starts: the eleven steps of OpenVINO's program of that
- * name, in its words, over OpenVINO's C API. Everything is said on standard output; only Ctrl-C, a
- * wrong command line, progress and what the engine logs are standard error's.
+ * name, with the same output lines, using OpenVINO's C API. Output goes to standard output, except
+ * for Ctrl-C, wrong command lines, progress and the engine's log.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,24 +22,25 @@
 #include "plugin/program_util/progress.h"
 #include "runtime/util/number.h"
 
-enum { SECONDS = 60, SECONDS_OF_OTHERS = 120 }; /* where nothing is said */
+/* default durations for GPU and CPU, and for other devices */
+enum { SECONDS = 60, SECONDS_OF_OTHERS = 120 };
 
 struct app {
     struct xm_benchmark_args args;
     struct xm_benchmark_config config;
     struct xm_benchmark_model model;
-    struct xm_benchmark_shapes layouts, shapes, data_shapes; /* of flags */
+    struct xm_benchmark_shapes layouts, shapes, data_shapes; /* values of flags */
     struct xm_benchmark_inputs inputs;
     struct xm_benchmark_job job;
     struct xm_benchmark_run run;
     struct xm_benchmark_report report;
-    bool is_set_up;   /* how it is measured is known    */
-    bool has_times;   /* the report has them            */
-    bool is_reported; /* the report's file is written   */
+    bool is_set_up;   /* the rows of the setup section are known */
+    bool has_times;   /* the report has the times */
+    bool is_reported; /* the report's file has been written */
     struct xm_error err;
 };
 
-/* ---- what is wrong with the command line, whatever the model ----------------------- */
+/* ---- checks of the command line, independent of the model ---------------------------------- */
 
 static enum xm_status
 read_flags(struct app *a)
@@ -68,7 +69,7 @@ read_command_line(struct app *a, int argc, char **argv)
     return a->args.help == XM_SWITCH_ON ? XM_OK : read_flags(a);
 }
 
-/* ---- steps 1 to 3: what is asked for ----------------------------------------------- */
+/* ---- steps 1 to 3: flags and devices ------------------------------------------------------- */
 
 static enum xm_status
 step_args(struct app *a)
@@ -92,7 +93,7 @@ say_build(const char *build)
     xm_benchmark_info("%s", "");
 }
 
-/* "one.so,two.so" */
+/* Adds each library of "one.so,two.so". */
 static enum xm_status
 add_extensions(struct app *a)
 {
@@ -181,7 +182,7 @@ step_read(struct app *a)
     return XM_OK;
 }
 
-/* Layouts, shapes and the batch, of the ports that there are. */
+/* Sets layouts, shapes and the batch of the ports. */
 static enum xm_status
 set_shapes(struct app *a)
 {
@@ -207,7 +208,7 @@ step_configure(struct app *a)
         return XM_OK;
     XM_TRY(xm_benchmark_types_set(&a->model, &a->args, &a->err));
     xm_benchmark_model_print_ports(&a->model);
-    if (a->args.niter == 0) /* no inference: inputs are not made */
+    if (a->args.niter == 0) /* no inference, so no inputs are made */
         return XM_OK;
     return xm_benchmark_inputs_check(&a->model, &a->args, &a->data_shapes, &a->err);
 }
@@ -257,8 +258,8 @@ say_property(const struct app *a, const char *key)
     ov_free(value);
 }
 
-/* All but those that are lists of others; behind them those that scripts look for, though the
- * device may make no use of them and not list them. */
+/* Prints all properties except lists of properties; then those that scripts search for, even if the
+ * device neither uses nor lists them. */
 static void
 say_properties(const struct app *a)
 {
@@ -284,7 +285,7 @@ say_properties(const struct app *a)
     ov_free(keys);
 }
 
-/* What -nireq or -load_config asks for, else what the device says. */
+/* Returns the number of requests: from -nireq or -load_config, else the device's optimal number. */
 static uint64_t
 find_requests(const struct app *a)
 {
@@ -355,7 +356,7 @@ use_device_memory(struct app *a)
     return XM_OK;
 }
 
-/* Requests get several shapes in turn, between their inferences. */
+/* Checks that requests can get several shapes in turn, which they get between inferences. */
 static enum xm_status
 check_groups(struct app *a)
 {
@@ -397,7 +398,7 @@ step_requests(struct app *a)
     return xm_benchmark_run_prepare(job, &a->run, &a->err);
 }
 
-/* "Start inference asynchronously, 2 inference requests, limits: 60000 ms duration" */
+/* Appends "Start inference asynchronously, 2 inference requests, limits: 60000 ms duration". */
 static void
 print_limits(const struct xm_benchmark_job *job, struct xm_strbuf *out)
 {
@@ -468,8 +469,8 @@ report_setup(struct app *a)
     ov_free(precision);
 }
 
-/* Adds the times of reading, reshaping and compiling to the report, once. The results of the run
- * are added behind them. */
+/* Adds the times of reading, reshaping and compiling to the report, once; the results of the run
+ * follow them. */
 static void
 report_times(struct app *a)
 {
@@ -493,7 +494,7 @@ report_times(struct app *a)
                                 a->run.first_ms);
 }
 
-/* With what has been found so far. */
+/* Writes the report with the rows so far. */
 static enum xm_status
 write_report(struct app *a, struct xm_error *err)
 {
@@ -506,7 +507,7 @@ write_report(struct app *a, struct xm_error *err)
                                      a->args.json_stats == XM_SWITCH_ON, err);
 }
 
-/* The first failure is the one that is told. */
+/* Writes the report after a failure; a failure to write it is not reported. */
 static void
 report_failure(struct app *a)
 {
@@ -516,9 +517,9 @@ report_failure(struct app *a)
     write_report(a, &second);
 }
 
-/* ---- step 11: what came out of it -------------------------------------------------- */
+/* ---- step 11: the results ------------------------------------------------------------------ */
 
-/* A report that cannot be written keeps no results back. */
+/* Prints the results, even if the report cannot be written. */
 static enum xm_status
 say_results(struct app *a)
 {
@@ -581,7 +582,7 @@ measure(struct app *a)
     return step_report(a);
 }
 
-/* All failures have one code here, as OpenVINO's program has it. */
+/* Flushes the output. All failures have the same exit code, as in OpenVINO's program. */
 static int
 flush(void)
 {
@@ -637,7 +638,7 @@ print_help(void)
     return flush();
 }
 
-/* For the build of man pages, completion and the reference. */
+/* Prints the program's part of man pages, completion and the reference. */
 static int
 make_docs(const char *kind)
 {

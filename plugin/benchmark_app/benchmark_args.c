@@ -54,7 +54,7 @@ static const struct xm_cli_option flags[] = {
 };
 #undef AT
 
-/* Flags that have no value which could be heeded. */
+/* Flags that are refused if they have a value, because xemoe cannot apply it. */
 static const struct {
     const char *name, *why;
 } refused[] = {
@@ -64,7 +64,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* Remembers what was given, as it was; a flag's last value counts. */
+/* Remembers the given flags as they were written; the last value of a flag counts. */
 static enum xm_status
 keep(void *out, const struct xm_cli_option *o, const char *value, struct xm_error *err)
 {
@@ -104,7 +104,8 @@ check(const struct xm_benchmark_args *a, struct xm_error *err)
         return xm_fail(err, XM_INVALID, "which model? Give -m PATH");
     if (a->seconds != XM_BENCHMARK_UNSAID && a->seconds > UINT64_MAX / 1000)
         return xm_fail(err, XM_INVALID, "option -t takes fewer seconds than %llu",
-                       (unsigned long long)a->seconds); /* they are told in ms */
+                       /* the time is printed in milliseconds */
+                       (unsigned long long)a->seconds);
     if (a->percentile > 100)
         return xm_fail(
             err, XM_INVALID,

@@ -10,10 +10,11 @@
 struct xm_benchmark_cancel {
     const struct xm_benchmark_run *run;
     pthread_t thread;
-    int stop[2]; /* a pipe: readable once the thread shall end */
+    int stop[2]; /* a pipe; readable when the thread must end */
 };
 
-/* A cancel between two runs is for neither, so it is repeated. */
+/* Cancels the requests after Ctrl-C. Repeats that, because a cancel between two runs has no
+ * effect. */
 static void *
 watch(void *arg)
 {

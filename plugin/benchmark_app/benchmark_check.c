@@ -11,7 +11,7 @@
 #include "runtime/util/new_file.h"
 #include "runtime/util/number.h"
 
-/* N, AUTO, NUMA, or such a value behind each DEVICE: of a list. */
+/* Checks -nstreams: N, AUTO or NUMA, or a list of DEVICE:value. */
 static enum xm_status
 check_streams(const char *text, struct xm_error *err)
 {
@@ -50,7 +50,7 @@ check_numbers(const struct xm_benchmark_args *a, struct xm_error *err)
     return XM_OK;
 }
 
-/* Properties are made again when -load_config is read. */
+/* Checks the properties by making them; they are made again when -load_config is read. */
 static enum xm_status
 check_properties(const struct xm_benchmark_args *a, struct xm_error *err)
 {
@@ -70,7 +70,8 @@ xm_benchmark_check_values(const struct xm_benchmark_args *a, struct xm_error *er
     return check_properties(a, err);
 }
 
-/* Files that are written at the end: that they cannot be is said at the beginning. */
+/* Checks that the files written at the end can be written, so that a failure is reported at the
+ * beginning. */
 static enum xm_status
 check_outputs(const struct xm_benchmark_args *a, struct xm_error *err)
 {
@@ -85,7 +86,7 @@ check_outputs(const struct xm_benchmark_args *a, struct xm_error *err)
             xm_error_prefix(err, "%s", files[i].option);
             return err->status;
         }
-        xm_new_file_end(&at, XM_CANCELLED, NULL); /* nothing is left of it */
+        xm_new_file_end(&at, XM_CANCELLED, NULL); /* removes the temporary file */
     }
     return XM_OK;
 }

@@ -38,7 +38,7 @@ free_property(struct xm_benchmark_property *p)
     xm_free(p->value);
 }
 
-/* Replaces an older value. */
+/* Sets a property; replaces an older value. */
 static enum xm_status
 set(struct xm_benchmark_config *c, const char *device, const char *key, const char *value,
     const char *source, struct xm_error *err)
@@ -88,8 +88,8 @@ add_device(struct xm_benchmark_config *c, const char *name, struct xm_error *err
     return c->devices[c->n_devices++] ? XM_OK : xm_no_memory(err, "properties");
 }
 
-/* "GPU", or each of "AUTO:GPU,CPU". Where a list names none, "AUTO:-CPU", its own name stands for
- * the device that is chosen. */
+/* Finds the devices: "GPU", or each of "AUTO:GPU,CPU". If a list names none ("AUTO:-CPU"), the part
+ * before the colon stands for the chosen device. */
 static enum xm_status
 find_devices(struct xm_benchmark_config *c, const char *text, struct xm_error *err)
 {
@@ -104,7 +104,7 @@ find_devices(struct xm_benchmark_config *c, const char *text, struct xm_error *e
 
 /* ---- from flags -------------------------------------------------------------------- */
 
-/* Every item of "DEVICE:VALUE,…" is for a device of -d. */
+/* Checks that each item of "DEVICE:VALUE,…" names a device of -d. */
 static enum xm_status
 check_devices(const struct xm_benchmark_config *c, const char *flag, const char *text,
               struct xm_error *err)
@@ -124,7 +124,7 @@ check_devices(const struct xm_benchmark_config *c, const char *flag, const char 
     return XM_OK;
 }
 
-/* Of a flag "VALUE" or "DEVICE:VALUE,…". */
+/* Sets a property from a flag's value: "VALUE" or "DEVICE:VALUE,…". */
 static enum xm_status
 set_by_device(struct xm_benchmark_config *c, const char *flag, const char *text,
               const char *key, struct xm_error *err)
@@ -151,7 +151,7 @@ set_by_device(struct xm_benchmark_config *c, const char *flag, const char *text,
                               flag, text);
 }
 
-/* PERFORMANCE_HINT of a word of -hint; NULL: the device's own default. */
+/* Returns the PERFORMANCE_HINT for a word of -hint; NULL: the device's default. */
 static const char *
 hint_value(const char *word)
 {
@@ -208,14 +208,15 @@ set_flags(struct xm_benchmark_config *c, const struct xm_benchmark_args *a,
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++)
         XM_TRY(set_by_device(c, rows[i].flag, rows[i].text, rows[i].key, err));
-    for (size_t i = 0; a->cache_dir && i < c->n_devices; i++) /* a path may have commas */
+    /* not by set_by_device, because a path may have commas */
+    for (size_t i = 0; a->cache_dir && i < c->n_devices; i++)
         XM_TRY(set(c, c->devices[i], "CACHE_DIR", a->cache_dir, "-cdir", err));
     return set_hint(c, a, err);
 }
 
 /* ---- files ------------------------------------------------------------------------- */
 
-/* Texts, numbers and booleans are the same to a property. */
+/* Sets a property from JSON. Texts, numbers and booleans are all converted to text. */
 static enum xm_status
 load_value(struct xm_benchmark_config *c, const char *device, const char *key,
            yyjson_val *value, struct xm_error *err)

@@ -35,7 +35,7 @@ enum xm_status xm_benchmark_config_make(const struct xm_benchmark_args *a,
                                         struct xm_benchmark_config *out,
                                         struct xm_error *err);
 void xm_benchmark_config_free(struct xm_benchmark_config *c);
-/* The value of a device's property; NULL: it is not set. */
+/* Returns the value of a device's property; NULL: it is not set. */
 const char *xm_benchmark_config_value(const struct xm_benchmark_config *c,
                                       const char *device, const char *key);
 /* Writes the file of -dump_config. */

@@ -11,14 +11,14 @@
 #include "runtime/util/json.h"
 #include "runtime/util/new_file.h"
 
-enum { NAME = 20 }; /* columns of a name, a status, a type */
+enum { NAME = 20 }; /* columns for a name, a status or a type */
 
 struct counters {
     ov_profiling_info_list_t *lists; /* owned, one for each request */
     size_t n;
 };
 
-/* A layer's line: a copy, whose times may be averages. Milliseconds. */
+/* The line of a layer; its times, in milliseconds, may be averages. */
 struct row {
     const ov_profiling_info_t *of;
     double real, cpu;
@@ -56,7 +56,7 @@ get_counters(const struct xm_benchmark_run *r, struct counters *out, struct xm_e
 
 /* ---- tables ------------------------------------------------------------------------ */
 
-/* "Status." stands in front of it. */
+/* Returns the status as the output shows it, after "Status.". */
 static const char *
 status_of(const struct row *r)
 {
@@ -72,7 +72,7 @@ has_run(const struct row *r)
     return r->of->status == EXECUTED;
 }
 
-/* Longest first. */
+/* Sorts the longest times first. */
 static int
 compare(const void *a, const void *b)
 {
@@ -92,8 +92,8 @@ sum_up(struct table *t)
     }
 }
 
-/* Of the lists from `first` on, `n` of them: averages. All are of one compiled model, so that they
- * have the same rows; those of a request that never ran have no times. */
+/* Makes a table of the averages of n lists, starting at `first`. All lists belong to one compiled
+ * model, so that they have the same rows. Lists of requests that never ran have no times. */
 static bool
 make_table(const ov_profiling_info_list_t *first, size_t n, struct table *out)
 {
@@ -169,7 +169,7 @@ print_table(const struct table *t, bool with_share)
     putchar('\n');
 }
 
-/* What -pc and -pcsort ask for. */
+/* Prints the counters for -pc and -pcsort. */
 static void
 print_counters(const struct counters *c, const char *pcsort)
 {
@@ -226,7 +226,7 @@ print_csv(const struct table *t, char separator, bool with_share, struct xm_strb
     xm_strbuf_add(out, "\n");
 }
 
-/* A text of milliseconds, as in the other format. */
+/* Adds a time as text in milliseconds, as in the CSV file. */
 static void
 add_json_time(struct xm_json_out *j, yyjson_mut_val *o, const char *key, double ms)
 {
@@ -261,21 +261,22 @@ add_json(struct xm_json_out *j, yyjson_mut_val *o, const struct table *t, bool w
     add_json_time(j, o, "total_cpu_time", t->cpu);
 }
 
-/* The detailed report has a table for each request, the others have one of averages. */
+/* The detailed report has a table for each request; the others have one table of averages. */
 enum kind { AVERAGE, DETAILED, SORTED, N_KINDS };
 
 struct report {
     const struct counters *counters;
     const struct xm_benchmark_args *args;
     enum kind kind;
-    size_t n; /* tables */
+    size_t n; /* number of tables */
 };
 
 static const struct {
-    const char *type, *key; /* in JSON; `key` of the object, or of the list of them */
-    const char *file;       /* without its ending */
-    const char *says;       /* what is stored */
-    char separator;         /* in CSV */
+    /* -report_type; `key` in JSON: of the object, or of the list of objects */
+    const char *type, *key;
+    const char *file; /* name of the file without its extension */
+    const char *says; /* what the file has, for messages */
+    char separator;   /* separator of CSV cells */
 } kinds[N_KINDS] = {
     [AVERAGE] = {"average", "avg_performance", "benchmark_average_counters_report",
                  "Performance counters report", ';'},
@@ -359,7 +360,7 @@ write_report(const struct counters *c, const struct xm_benchmark_args *a, enum k
     return s;
 }
 
-/* What -report_type asks for, and with it -pcsort. */
+/* Writes the files of -report_type, and a sorted one with -pcsort. */
 static enum xm_status
 write_files(const struct counters *c, const struct xm_benchmark_args *a,
             struct xm_error *err)
@@ -372,7 +373,7 @@ write_files(const struct counters *c, const struct xm_benchmark_args *a,
         c, a, strcmp(a->report_type, "average_counters") == 0 ? AVERAGE : DETAILED, err);
 }
 
-/* Whether the device measures its steps; not all can. */
+/* Whether the device measures its steps. */
 static bool
 is_measured(const struct xm_benchmark_model *m)
 {

@@ -33,18 +33,18 @@ xm_benchmark_files_free(struct xm_benchmark_files *f)
     *f = (struct xm_benchmark_files){0};
 }
 
-/* ---- which file is whose ----------------------------------------------------------- */
+/* ---- distributing files -------------------------------------------------------------------- */
 
-/* Who gets the files of a word: an input, or those without a name in turn. */
+/* Receives the files of a word: one input, or the inputs without a named file in turn. */
 struct taker {
     struct xm_benchmark_files *files;
     const struct xm_benchmark_ports *inputs;
-    size_t input; /* inputs->n: those of `nameless` */
+    size_t input; /* inputs->n: distribute to `nameless` */
     size_t *nameless, n_nameless, n_dealt;
     struct xm_error *err;
 };
 
-/* The list owns the path, which is NULL where there was no memory for it. */
+/* Appends a path, which the list owns from now on. `path` NULL: fails for lack of memory. */
 static enum xm_status
 push(struct xm_benchmark_file_list *l, char *path, struct xm_error *err)
 {
@@ -98,7 +98,7 @@ list_folder(const char *folder, struct xm_benchmark_file_list *out, struct xm_er
     return s;
 }
 
-/* By their names. */
+/* Adds the files of a folder, sorted by name. */
 static enum xm_status
 add_folder(struct taker *t, const char *folder)
 {
@@ -135,8 +135,8 @@ add_part(struct taker *t, struct xm_slice part)
 
 /* ---- words ------------------------------------------------------------------------- */
 
-/* The input whose name and a colon the text begins with, and the bytes of these; inputs->n: none.
- * Names may have colons, too. */
+/* Returns the input whose name, followed by a colon, the text begins with, and the bytes of both in
+ * *n; inputs->n: none. Names may have colons. */
 static size_t
 find_named(const struct xm_benchmark_ports *inputs, const char *text, size_t *n)
 {
@@ -159,7 +159,7 @@ is_named(const struct xm_benchmark_ports *inputs, const char *word)
     return find_named(inputs, word, &n) < inputs->n;
 }
 
-/* "name:file" where the model has no such input and there is no file of that whole name. */
+/* Refuses "name:file" if the model has no such input and no file has the whole text as its name. */
 static enum xm_status
 check_part(struct xm_slice part, struct xm_error *err)
 {
@@ -178,7 +178,7 @@ check_part(struct xm_slice part, struct xm_error *err)
                          (int)(colon - part.text), part.text, (int)part.n, part.text);
 }
 
-/* Whether there is a file of the text, or of what stands behind one of its colons. */
+/* Whether a file has the text as its name, or the text after one of its colons. */
 static bool
 is_any_there(const char *text)
 {
@@ -214,7 +214,7 @@ xm_benchmark_files_check(const struct xm_benchmark_args *a, struct xm_error *err
     return XM_OK;
 }
 
-/* A word of -i. */
+/* Adds the files of a word of -i. */
 static enum xm_status
 take_word(struct taker *t, const char *word)
 {
@@ -239,8 +239,8 @@ take_word(struct taker *t, const char *word)
     }
 }
 
-/* The inputs that have no file yet: the only word without a name is dealt out to them, each of
- * several such words is for the next one. */
+/* Finds the inputs without a file. If there is only one word without a name, its files are
+ * distributed over all of them; otherwise each word is for the next input. */
 static void
 find_nameless(struct taker *t, bool is_only_word)
 {
@@ -252,7 +252,7 @@ find_nameless(struct taker *t, bool is_only_word)
     }
 }
 
-/* Those with names first, so that the others know which inputs are left. */
+/* Takes words with names first, so that the remaining inputs are known. */
 static enum xm_status
 take_words(struct taker *t, const struct xm_benchmark_args *a)
 {
@@ -303,7 +303,7 @@ xm_benchmark_files_most(const struct xm_benchmark_files *f)
     return most;
 }
 
-/* ---- what is in them --------------------------------------------------------------- */
+/* ---- contents of files --------------------------------------------------------------------- */
 
 static const char *
 path_of(const struct xm_benchmark_files *f, size_t input, size_t set)
@@ -330,7 +330,7 @@ xm_benchmark_files_shape(const struct xm_benchmark_files *f, size_t input, size_
     if (!path || xm_mapped_file_open(path, &file, NULL) != XM_OK)
         return false;
     const bool is_npy = xm_npy_open(file.bytes, file.n_bytes, &view, NULL) == XM_OK;
-    set_dims(&view, out); /* of none: no dimensions */
+    set_dims(&view, out); /* without an .npy header: no dimensions */
     xm_mapped_file_close(&file);
     return is_npy;
 }
@@ -361,8 +361,8 @@ is_picture(const char *path)
     return false;
 }
 
-/* Whether the element can be read back. Of 64 bits a negative number and a large one are the same
- * until it is said which of them it is. */
+/* Stores an integer. Returns false if the input's type cannot represent it. A negative 64-bit
+ * number and a large unsigned one have the same bits; therefore the signs are compared, too. */
 static bool
 store_whole(const struct xm_npy_view *v, uint64_t i, enum xm_element to, void *data)
 {
@@ -384,7 +384,8 @@ fail_number(const struct xm_npy_view *v, uint64_t i, enum xm_element to, const c
                    xm_element_text(to));
 }
 
-/* Numbers of the file's type become the input's, floats only floats and integers only integers. */
+/* Converts numbers of the file's type to the input's type: floats to floats, integers to
+ * integers. */
 static enum xm_status
 convert(const struct xm_npy_view *v, enum xm_element to, const char *name,
         struct xm_benchmark_tensor *t, struct xm_error *err)

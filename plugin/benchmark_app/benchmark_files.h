@@ -42,10 +42,10 @@ void xm_benchmark_files_free(struct xm_benchmark_files *f);
 bool xm_benchmark_files_has(const struct xm_benchmark_files *f, size_t input);
 /* The largest number of files of an input. */
 size_t xm_benchmark_files_most(const struct xm_benchmark_files *f);
-/* The shape in the header of an input's .npy file; false: the file is not an .npy file. */
+/* Reads the shape in the header of an input's .npy file. Returns false: it is not an .npy file. */
 bool xm_benchmark_files_shape(const struct xm_benchmark_files *f, size_t input,
                               size_t set, struct xm_benchmark_dims *out);
-/* The number of elements of `type` in an input's raw file; 0: the input has no raw file. */
+/* Returns the number of elements of `type` in an input's raw file; 0: the input has no raw file. */
 uint64_t xm_benchmark_files_count(const struct xm_benchmark_files *f, size_t input,
                                   size_t set, ov_element_type_e type);
 /* Reads an input's file into `t`, which has the port's type and memory for its dimensions. */

@@ -9,14 +9,15 @@
 #include "plugin/benchmark_app/benchmark_out.h"
 #include "runtime/util/element.h"
 
-/* LAST is what 'xemoe compile' adds: of which tokens logits are wanted. It has no tensor name. */
+/* The role of an input. LAST is the input that 'xemoe compile' adds for the tokens whose logits are
+ * wanted; it has no tensor name. */
 enum role { RANDOM, IDS, MASK, POSITIONS, BEAM, LAST, N_ROLES };
 
 static const char *const role_names[N_ROLES] = {
     [IDS] = "input_ids", [MASK] = "attention_mask",         [POSITIONS] = "position_ids",
     [BEAM] = "beam_idx", [LAST] = "sampled_tokens_indices",
 };
-/* Without -data_shape; and where the vocabulary is not known. */
+/* Defaults without -data_shape; FEW_IDS if the vocabulary is not known. */
 enum { BATCH = 1, TOKENS = 16, FEW_IDS = 32 };
 
 struct maker {
@@ -25,9 +26,9 @@ struct maker {
     struct xm_benchmark_inputs *out;
     const struct xm_benchmark_shapes *shapes;
     struct xm_benchmark_files files;
-    enum role *roles; /* owned, of each input */
+    enum role *roles; /* owned; one for each input */
     uint64_t vocabulary, random;
-    int64_t n_tokens; /* of the set that is filled */
+    int64_t n_tokens; /* number of tokens in the current set */
     struct xm_error *err;
 };
 
@@ -84,7 +85,7 @@ add_dim(struct xm_benchmark_dims *d, int64_t n)
     d->rank++;
 }
 
-/* The size that the model itself fixes, or what it allows next to another. */
+/* Returns the size that the model fixes, or `otherwise` clipped to the model's bounds. */
 static int64_t
 size_or(const struct xm_benchmark_dims *d, uint32_t axis, int64_t otherwise)
 {
@@ -93,7 +94,7 @@ size_or(const struct xm_benchmark_dims *d, uint32_t axis, int64_t otherwise)
     return most < min ? min : most;
 }
 
-/* Shapes that -data_shape says of an input; none of one whose shape is fixed. */
+/* Returns the number of shapes in -data_shape for an input; 0 if the model fixes its shape. */
 static size_t
 count_said(const struct maker *m, size_t i)
 {
@@ -103,7 +104,7 @@ count_said(const struct maker *m, size_t i)
                : xm_benchmark_shapes_count(m->shapes, p->name);
 }
 
-/* The shape that -data_shape, the model or the input's file says. */
+/* Finds an input's shape in -data_shape, in the model, or in the input's file. */
 static bool
 find_own_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_dims *out)
 {
@@ -119,7 +120,8 @@ find_own_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_
     return true;
 }
 
-/* Rows and tokens of each as an input of them has them; a file without a header has one row. */
+/* Finds the number of rows and of tokens in each from the shape of an input. A file without a
+ * header has one row. */
 static bool
 find_own_tokens(const struct maker *m, size_t i, size_t set, int64_t size[2])
 {
@@ -138,7 +140,8 @@ find_own_tokens(const struct maker *m, size_t i, size_t set, int64_t size[2])
     return n > 0;
 }
 
-/* The ids', else the mask's, else the positions'; false: nothing says them. */
+/* Finds the sizes from the ids, else from the mask, else from the positions. Returns false: none
+ * has a shape. */
 static bool
 find_tokens(const struct maker *m, size_t set, int64_t size[2])
 {
@@ -154,7 +157,7 @@ find_tokens(const struct maker *m, size_t set, int64_t size[2])
     return false;
 }
 
-/* What is left open of a language model follows from its tokens. */
+/* Derives the remaining dimensions of a language model's input from the number of tokens. */
 static bool
 find_language_shape(const struct maker *m, size_t i, size_t set,
                     struct xm_benchmark_dims *out)
@@ -165,7 +168,7 @@ find_language_shape(const struct maker *m, size_t i, size_t set,
     *out = (struct xm_benchmark_dims){0};
     if (m->roles[i] == RANDOM || p->dims.rank > 3)
         return false;
-    if (p->dims.rank == 3) /* positions in several directions */
+    if (p->dims.rank == 3) /* positions with several components, as for images */
         add_dim(out, p->dims.max[0] > 0 ? p->dims.max[0] : 1);
     add_dim(out, m->roles[i] == LAST ? 1 : size[0]);
     if (p->dims.rank > 1)
@@ -173,7 +176,7 @@ find_language_shape(const struct maker *m, size_t i, size_t set,
     return true;
 }
 
-/* The shape of an input in a set. */
+/* Finds the shape of an input in a set. */
 static enum xm_status
 find_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_dims *out)
 {
@@ -194,7 +197,8 @@ find_shape(const struct maker *m, size_t i, size_t set, struct xm_benchmark_dims
     return XM_INVALID;
 }
 
-/* Every bracket is some input's, and these have one each, or as many as there are groups. */
+/* Checks that every shape of -data_shape belongs to an input, and that each input has one shape, or
+ * as many as there are groups. */
 static enum xm_status
 check_groups(const struct maker *m)
 {
@@ -221,7 +225,7 @@ check_groups(const struct maker *m)
                      m->args->data_shape);
 }
 
-/* Whether some input has another shape in one of the sets than in the first. */
+/* Whether an input has different shapes in the first set and in another one. */
 static bool
 files_have_shapes(const struct maker *m, size_t n_sets)
 {
@@ -258,7 +262,7 @@ count_sets(struct maker *m)
 
 /* ---- values ------------------------------------------------------------------------ */
 
-/* Marsaglia's xorshift: the same numbers in each run. */
+/* Marsaglia's xorshift; the numbers are the same in each run. */
 static uint64_t
 next_random(uint64_t *state)
 {
@@ -267,7 +271,7 @@ next_random(uint64_t *state)
     x ^= x >> 7;
     x ^= x << 17;
     *state = x;
-    return x >> 11; /* the upper bits are the better ones */
+    return x >> 11; /* the upper bits are more random */
 }
 
 static void
@@ -322,7 +326,7 @@ fill_values(struct maker *m, size_t input, struct xm_benchmark_tensor *t)
     }
 }
 
-/* Shape and memory of an input's tensor in a set, zeroed. */
+/* Sets the shape of an input's tensor in a set, and allocates its zeroed memory. */
 static enum xm_status
 size_tensor(struct maker *m, size_t input, size_t set, struct xm_benchmark_tensor *t)
 {
@@ -340,7 +344,7 @@ size_tensor(struct maker *m, size_t input, size_t set, struct xm_benchmark_tenso
     return t->data ? XM_OK : xm_no_memory(m->err, "input '%s'", p->name);
 }
 
-/* Does nothing for an input without a file. */
+/* Loads an input's file; does nothing for an input without a file. */
 static enum xm_status
 load_tensor(struct maker *m, size_t input, size_t set, struct xm_benchmark_tensor *t)
 {
@@ -350,7 +354,7 @@ load_tensor(struct maker *m, size_t input, size_t set, struct xm_benchmark_tenso
                : XM_OK;
 }
 
-/* ---- what is said ------------------------------------------------------------------ */
+/* ---- messages ------------------------------------------------------------------------------ */
 
 static void
 say_input(const struct maker *m, size_t i)
@@ -398,7 +402,7 @@ say_groups(const struct maker *m)
     xm_strbuf_free(&text);
 }
 
-/* Where -data_shape says anything else of an input whose shape is fixed. */
+/* Warns if -data_shape differs from the shape that the model fixes for an input. */
 static void
 warn_of_fixed(const struct maker *m, size_t i)
 {
@@ -439,7 +443,7 @@ say_inputs(const struct maker *m)
 
 /* ---- all sets ---------------------------------------------------------------------- */
 
-/* Which files, roles and how many sets there are. */
+/* Finds the files, the roles, and the number of sets. */
 static enum xm_status
 plan_sets(struct maker *m)
 {

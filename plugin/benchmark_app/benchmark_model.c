@@ -48,7 +48,7 @@ xm_benchmark_model_free(struct xm_benchmark_model *m)
 
 /* ---- properties -------------------------------------------------------------------- */
 
-/* Whether `key` is among the words of a property of the device. */
+/* Whether `key` occurs in a device's property that is a list of words. */
 static bool
 is_listed(const ov_core_t *core, const char *device, const char *list, const char *key)
 {
@@ -65,8 +65,8 @@ is_from_file(const struct xm_benchmark_property *p)
     return p->source && strcmp(p->source, "-load_config") == 0;
 }
 
-/* The hint also says which API, and the number of requests how many: the program heeds them,
- * whatever the device does. */
+/* Whether the program itself uses the property, even if the device does not: the hint also chooses
+ * the API, and the number of requests is that of this program. */
 static bool
 is_own(const struct xm_benchmark_property *p)
 {
@@ -74,8 +74,8 @@ is_own(const struct xm_benchmark_property *p)
            strcmp(p->key, "PERFORMANCE_HINT_NUM_REQUESTS") == 0;
 }
 
-/* Of a property that the device does not use: not where the program does, but for a hint that
- * somebody gave to a device which has none. */
+/* Warns of a property that the device does not use, unless the program uses it itself. A hint of
+ * -hint that the device lacks is reported in any case. */
 static void
 warn_of_property(const struct xm_benchmark_property *p, bool is_accepted)
 {
@@ -94,7 +94,8 @@ look_at(const ov_core_t *core, const struct xm_benchmark_property *p)
     return s;
 }
 
-/* Flags leave out what the device does not have; who writes a key into a file means that one. */
+/* Sets a property. A property that the device lacks is skipped if it comes from a flag, but is an
+ * error if it comes from a file. */
 static enum xm_status
 set_property(const ov_core_t *core, struct xm_benchmark_property *p, struct xm_error *err)
 {
@@ -110,7 +111,7 @@ set_property(const ov_core_t *core, struct xm_benchmark_property *p, struct xm_e
     if (!p->source && !is_left_out)
         xm_benchmark_warn("No performance hint was given (-hint): device %s gets %s %s",
                           p->device, p->key, p->value);
-    /* A value may be looked at only when the device is asked for something. */
+    /* reads the property back, because some values are checked only when they are read */
     return works ? xm_benchmark_api(look_at(core, p), p->source, err) : XM_OK;
 }
 
@@ -158,7 +159,7 @@ read_port(const ov_output_const_port_t *port, struct xm_benchmark_port *out,
                           out->name, XM_BENCHMARK_RANK);
 }
 
-/* Of the compiled model once there is one. */
+/* Gets a port from the compiled model if there is one, else from the model. */
 static ov_status_e
 get_port(const struct xm_benchmark_model *m, bool is_output, size_t i,
          ov_output_const_port_t **port)
@@ -192,7 +193,8 @@ get_named(const struct xm_benchmark_ports *p, const char *name,
                           : ov_model_const_input_by_name(m->model, name, port);
 }
 
-/* The first name of the tensor that is called `name`; NULL: none is. For ov_free. */
+/* Returns the first name of the tensor with the name `name`; the caller frees it with ov_free.
+ * NULL: there is none. */
 static char *
 first_name(const struct xm_benchmark_ports *p, struct xm_slice name)
 {
@@ -261,7 +263,7 @@ read_all_ports(struct xm_benchmark_model *m, struct xm_error *err)
     return read_ports(m, true, &m->outputs, err);
 }
 
-/* The inputs keep their layouts, and their names' places, which flags refer to. */
+/* Keeps the inputs' layouts, and the addresses of their names, which flags refer to. */
 enum xm_status
 xm_benchmark_model_update_ports(struct xm_benchmark_model *m, struct xm_error *err)
 {

@@ -44,8 +44,8 @@ struct xm_benchmark_model {
     bool is_exported;                       /* the file was written by 'xemoe compile' */
 };
 
-/* The index of the port that a flag names, by any name of its tensor, else by its node's name;
- * ports->n: there is none. */
+/* Returns the index of the port that a flag names, by any name of its tensor, or else by its node's
+ * name; ports->n: there is none. */
 size_t xm_benchmark_ports_find(const struct xm_benchmark_ports *ports,
                                struct xm_slice name);
 
@@ -74,11 +74,11 @@ bool xm_benchmark_model_is_dynamic(const struct xm_benchmark_model *m);
 /* Writes the graph of the compiled model to `path` as an IR (-exec_graph_path). */
 enum xm_status xm_benchmark_model_write_graph(const struct xm_benchmark_model *m,
                                               const char *path, struct xm_error *err);
-/* The value of a property of the compiled model, which the caller frees with ov_free; NULL: there
- * is no such property. */
+/* Returns the value of a property of the compiled model; the caller frees it with ov_free. NULL:
+ * there is no such property. */
 char *xm_benchmark_model_property(const struct xm_benchmark_model *m, const char *key);
 
-/* Begin and end showing on a terminal which kernel is being built. */
+/* Begin and end showing the kernel that is being built on a terminal. */
 void xm_benchmark_show_builds(void);
 void xm_benchmark_hide_builds(void);
 

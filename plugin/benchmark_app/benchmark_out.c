@@ -22,7 +22,7 @@ static const char *const titles[] = {
 };
 enum { STEPS = XM_ARRAY_LEN(titles) };
 
-/* Who reads a pipe sees each line as it comes. */
+/* Ends a line and flushes, so that readers of a pipe get it at once. */
 static void
 end_line(void)
 {
@@ -83,7 +83,8 @@ xm_benchmark_print_latency(const struct xm_benchmark_latency *l, uint64_t percen
     const bool small = l->average < 1.0;
     const double factor = small ? 1000.0 : 1.0;
     const char *unit = small ? "us" : "ms";
-    const int width = labels == XM_LATENCY_OF_GROUP ? 11 : 14; /* with the colon */
+    /* columns of the label with its colon */
+    const int width = labels == XM_LATENCY_OF_GROUP ? 11 : 14;
     const struct {
         const char *label;
         double ms;

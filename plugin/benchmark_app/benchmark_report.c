@@ -11,7 +11,7 @@
 #include "runtime/util/new_file.h"
 #include "runtime/util/number.h"
 
-/* As titles of CSV's blocks, and as keys of JSON's objects. */
+/* The sections' titles in CSV and their keys in JSON. */
 static const char *const titles[XM_REPORT_SECTIONS][2] = {
     [XM_REPORT_COMMAND] = {"Command line parameters", "cmd_options"},
     [XM_REPORT_SETUP] = {"Configuration setup", "configuration_setup"},
@@ -93,7 +93,7 @@ print_csv(const struct xm_benchmark_report *r, struct xm_strbuf *out)
     }
 }
 
-/* The object of a row: the section's, or the last of its "groups". */
+/* Returns the object for a row: the section's, or the last one in its "groups". */
 static yyjson_mut_val *
 object_of(yyjson_mut_doc *doc, yyjson_mut_val *section, size_t group)
 {

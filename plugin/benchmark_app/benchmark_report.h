@@ -24,7 +24,7 @@ enum xm_benchmark_section {
 
 struct xm_benchmark_row {
     char *name, *value; /* owned */
-    size_t group;       /* of shapes, from 1; 0: of all groups */
+    size_t group;       /* group of shapes, from 1; 0: the row belongs to all groups */
     bool is_switch;     /* written in JSON as true or false, not as a text */
 };
 
@@ -34,8 +34,8 @@ struct xm_benchmark_report {
         struct xm_benchmark_row *list; /* owned */
         size_t n, capacity;
     } sections[XM_REPORT_SECTIONS];
-    /* the rows that are added next are of this group of shapes, which JSON has as an object of
-     * the section's "groups"; 0: of all, the first is 1 */
+    /* Rows added next belong to this group of shapes, from 1, an object in the JSON section's
+     * "groups"; 0: to all groups. */
     size_t group;
     bool failed;
 };

@@ -7,7 +7,7 @@
 #include "plugin/benchmark_app/benchmark_out.h"
 #include "runtime/util/clock.h"
 
-/* ---- what is said of inputs that are there ----------------------------------------- */
+/* ---- names --------------------------------------------------------------------------------- */
 
 void
 xm_benchmark_use_names(const struct xm_benchmark_model *m,
@@ -37,7 +37,7 @@ check_inputs(const struct xm_benchmark_model *m, const char *option,
 
 /* ---- layouts ----------------------------------------------------------------------- */
 
-/* OpenVINO's text of it, "[N,C]", of what stands between brackets, "NC" or "N,C". */
+/* Converts a flag's layout, "NC" or "N,C" between brackets, to OpenVINO's text "[N,C]". */
 static enum xm_status
 make_layout(struct xm_slice said, const char **out, struct xm_error *err)
 {
@@ -90,6 +90,7 @@ set_layouts(struct xm_benchmark_model *m, const struct xm_benchmark_shapes *layo
 }
 
 /* -b where no layout is given: the first dimension. */
+/* For -b without a layout: names the first dimension of each input N. */
 static enum xm_status
 guess_layouts(struct xm_benchmark_model *m, struct xm_error *err)
 {
@@ -113,7 +114,7 @@ batch_at(const struct xm_benchmark_port *p)
     return xm_benchmark_layout_batch(p->layout, p->dims.rank);
 }
 
-/* The first input that has a dimension N, and which that is; inputs->n: none. */
+/* Returns the first input with a dimension N, and the dimension's index; inputs->n: none. */
 static size_t
 find_batch(const struct xm_benchmark_ports *inputs, int *at)
 {
@@ -143,9 +144,9 @@ xm_benchmark_batch(const struct xm_benchmark_model *m,
 
 struct wish {
     struct xm_benchmark_model *model;
-    struct xm_benchmark_dims *dims; /* owned, of each input */
-    uint64_t batch;                 /* 0: whichever         */
-    bool changes;                   /* any of them          */
+    struct xm_benchmark_dims *dims; /* owned; one for each input */
+    uint64_t batch;                 /* 0: not given */
+    bool changes;                   /* some shape differs from the model's */
     struct xm_error *err;
 };
 
@@ -192,7 +193,7 @@ wish_shapes(struct wish *w, const struct xm_benchmark_shapes *shapes)
     return XM_OK;
 }
 
-/* As the shapes are wished. */
+/* Prints the batch size of the wished shapes. */
 static void
 say_batch(const struct wish *w)
 {
@@ -205,7 +206,7 @@ say_batch(const struct wish *w)
     xm_strbuf_free(&text);
 }
 
-/* "'data': [?,16], 'mask': [?]" */
+/* Prints "'data': [?,16], 'mask': [?]". */
 static void
 say_shapes(const struct wish *w)
 {

@@ -7,7 +7,7 @@
 
 #include "plugin/benchmark_app/benchmark_out.h"
 
-enum { MEDIAN = 50 }; /* the percentile that has a name */
+enum { MEDIAN = 50 }; /* the percentile that is called median */
 
 static void
 add(const struct xm_benchmark_results *r, const char *name, double value)
@@ -17,7 +17,7 @@ add(const struct xm_benchmark_results *r, const char *name, double value)
 
 /* ---- latencies --------------------------------------------------------------------- */
 
-/* Of the samples of a group, or of all: `group` is then n_groups. */
+/* Finds the latencies of a group's samples; group == n_groups: of all samples. */
 static enum xm_status
 find_latency(const struct xm_benchmark_results *r, size_t group,
              struct xm_benchmark_latency *out, size_t *count)
@@ -48,7 +48,7 @@ report_latency(const struct xm_benchmark_results *r, const struct xm_benchmark_l
     add(r, "max latency", l->max);
 }
 
-/* `l` NULL: it had no inference. */
+/* Adds the rows of a group; `l` NULL: the group had no inference. */
 static void
 report_group(const struct xm_benchmark_results *r, size_t group,
              const struct xm_benchmark_latency *l)
@@ -100,7 +100,7 @@ has_groups(const struct xm_benchmark_results *r)
 
 /* ---- all --------------------------------------------------------------------------- */
 
-/* ['CPU', 'GPU.0'] */
+/* Prints the execution devices: ['CPU', 'GPU.0']. */
 static void
 say_execution_devices(const struct xm_benchmark_model *m)
 {
@@ -158,7 +158,7 @@ xm_benchmark_results_report(const struct xm_benchmark_results *r)
     return XM_OK;
 }
 
-/* The throughput is the last line: programs look for it there. */
+/* Prints the throughput as the last line, where programs expect it. */
 enum xm_status
 xm_benchmark_results_say(const struct xm_benchmark_results *r)
 {

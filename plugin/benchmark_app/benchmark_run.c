@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In asynchronous mode this thread starts inferences and takes them back; a request's own thread
- * says in its callback when it has ended:
+ * In asynchronous mode the main thread starts inferences and collects the ended ones; the callback
+ * of a request, in the request's own thread, reports that it has ended:
  *
- *     idle --this thread fills and starts it--> running --callback--> ended --this thread--> idle
+ *     idle --main thread fills and starts it--> running --callback--> ended --main thread-->
+ * idle
  */
 #include "plugin/benchmark_app/benchmark_run.h"
 
@@ -16,7 +17,7 @@
 #include "runtime/util/clock.h"
 #include "xemoe/xemoe.h"
 
-/* Those that have ended, in that order. */
+/* The ended requests, in the order of their ends. */
 struct ended {
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -25,9 +26,9 @@ struct ended {
 
 struct xm_benchmark_request {
     ov_infer_request_t *handle; /* owned */
-    ov_tensor_t **tensors;      /* owned, one an input, in a context one an input and set;
-                                 * NULL: not yet */
-    size_t n_tensors, set;      /* the set that is given to it */
+    /* owned, one for each input; in a context one for each input and set, NULL until it is made */
+    ov_tensor_t **tensors;
+    size_t n_tensors, set; /* set: the current set of inputs */
     double started_s, ended_s;
     ov_callback_t callback;
     struct ended *ended;
@@ -44,7 +45,8 @@ shape_of(const struct xm_benchmark_dims *d, int64_t dims[XM_BENCHMARK_RANK])
     return (ov_shape_t){d->rank, dims};
 }
 
-/* A tensor of the set's shape: the context's, which keeps it, or one that can have any. */
+/* Returns a tensor with the set's shape: the context's tensor, which is kept, or the request's own,
+ * which can have any shape. */
 static ov_status_e
 shape_tensor(const struct xm_benchmark_job *job, ov_element_type_e type, ov_shape_t shape,
              ov_tensor_t **t)
@@ -56,7 +58,7 @@ shape_tensor(const struct xm_benchmark_job *job, ov_element_type_e type, ov_shap
     return job->context ? OK : ov_tensor_set_shape(*t, shape);
 }
 
-/* The request's own tensor gets the shape and the bytes. */
+/* Gives the shape and the bytes of a set to the request's own tensor. */
 static enum xm_status
 fill_input(const struct xm_benchmark_job *job, struct xm_benchmark_request *r, size_t set,
            size_t i, struct xm_error *err)
@@ -88,7 +90,8 @@ fill(const struct xm_benchmark_job *job, struct xm_benchmark_request *r, size_t 
 
 /* ---- requests ---------------------------------------------------------------------- */
 
-/* Results of fixed shapes go to the device's memory; the request keeps the tensor. */
+/* Lets results with fixed shapes be written to the device's memory; the request keeps the
+ * tensors. */
 static enum xm_status
 place_results(const struct xm_benchmark_job *job, struct xm_benchmark_request *r,
               struct xm_error *err)
@@ -163,8 +166,8 @@ xm_benchmark_run_request(const struct xm_benchmark_run *r, size_t i)
 
 /* ---- one inference ----------------------------------------------------------------- */
 
-/* What stands before each inference: a language model begins anew, and in full mode the request
- * gets the set. */
+/* Prepares an inference: resets a language model, and, if fills_inside, sets the request's
+ * inputs. */
 static enum xm_status
 make_ready(const struct xm_benchmark_job *job, struct xm_benchmark_request *r, size_t set,
            struct xm_error *err)
@@ -209,7 +212,7 @@ struct course {
 static void
 show_progress(const struct xm_benchmark_job *job, struct course *c, double now)
 {
-    enum { A_SECOND = 4 }; /* times */
+    enum { A_SECOND = 4 }; /* updates a second */
     if (!job->progress || now - c->shown_s < 1.0 / A_SECOND)
         return;
     const double of_count =
@@ -223,7 +226,7 @@ show_progress(const struct xm_benchmark_job *job, struct course *c, double now)
                      100.0 * (done < 1.0 ? done : 1.0), (unsigned long long)c->begun);
 }
 
-/* Until the next one is due; Ctrl-C ends that, too. */
+/* Waits until the next inference is due, or until Ctrl-C. */
 static void
 wait_until_due(const struct xm_benchmark_job *job, const struct course *c)
 {
@@ -237,7 +240,7 @@ wait_until_due(const struct xm_benchmark_job *job, const struct course *c)
     }
 }
 
-/* Until both limits are reached, and a round is whole. */
+/* Whether to start another inference: a limit has not been reached, or a round is incomplete. */
 static bool
 goes_on(const struct xm_benchmark_job *job, struct course *c)
 {
@@ -249,7 +252,7 @@ goes_on(const struct xm_benchmark_job *job, struct course *c)
     return !xm_cli_interrupted() && (has_few || has_time || c->begun % job->round);
 }
 
-/* ---- one by one -------------------------------------------------------------------- */
+/* ---- synchronous --------------------------------------------------------------------------- */
 
 static enum xm_status
 run_in_turn(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
@@ -266,7 +269,7 @@ run_in_turn(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
     return XM_OK;
 }
 
-/* ---- several at once --------------------------------------------------------------- */
+/* ---- asynchronous -------------------------------------------------------------------------- */
 
 static void
 put(struct ended *e, struct xm_benchmark_request *r)
@@ -309,7 +312,7 @@ begin(const struct xm_benchmark_job *job, struct xm_benchmark_request *r,
     return xm_benchmark_api(ov_infer_request_start_async(r->handle), NULL, err);
 }
 
-/* How it went, of one that has ended. */
+/* Collects the outcome of an inference that has ended. */
 static enum xm_status
 finish(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
        struct xm_benchmark_request *r, struct xm_error *err)
@@ -318,13 +321,14 @@ finish(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
     return add_sample(job, run, r, err);
 }
 
-/* All that were begun are waited for, also after a failure. */
+/* Waits for all inferences that were begun, also after a failure. */
 static enum xm_status
 run_at_once(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
             struct ended *e, struct course *c, struct xm_error *err)
 {
     enum xm_status s = XM_OK;
-    size_t idle = run->n_requests, next = 0; /* those from `next` on have not begun */
+    /* requests from `next` on have not been started yet */
+    size_t idle = run->n_requests, next = 0;
     struct xm_benchmark_request *r = NULL;
     while (s == XM_OK && goes_on(job, c)) {
         wait_until_due(job, c);
@@ -371,7 +375,7 @@ run_async(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
 
 /* ---- all --------------------------------------------------------------------------- */
 
-/* Ctrl-C cancels whatever runs in between. */
+/* Does some work, while Ctrl-C cancels its inferences. */
 static enum xm_status
 guarded(const struct xm_benchmark_job *job, struct xm_benchmark_run *run,
         enum xm_status (*work)(const struct xm_benchmark_job *job,

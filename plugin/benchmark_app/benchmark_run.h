@@ -13,12 +13,13 @@ struct xm_benchmark_job {
     ov_compiled_model_t *compiled;
     const struct xm_benchmark_inputs *inputs;
     const struct xm_benchmark_ports *outputs;
-    ov_remote_context_t *context; /* tensors lie in its memory; NULL: in host memory */
-    uint64_t requests;            /* number of requests                      */
-    uint64_t niter;   /* least number of inferences; XM_BENCHMARK_UNSAID: not given */
-    uint64_t seconds; /* least duration; XM_BENCHMARK_UNSAID: not given             */
-    uint64_t round;   /* the number of inferences is a multiple of it               */
-    double max_irate; /* most inferences a second; 0: no limit                      */
+    /* the context for the tensors' memory; NULL: host memory */
+    ov_remote_context_t *context;
+    uint64_t requests; /* number of requests                      */
+    uint64_t niter;    /* least number of inferences; XM_BENCHMARK_UNSAID: not given */
+    uint64_t seconds;  /* least duration; XM_BENCHMARK_UNSAID: not given             */
+    uint64_t round;    /* the number of inferences is a multiple of it               */
+    double max_irate;  /* most inferences a second; 0: no limit                      */
     bool is_async;
     /* true: a request gets the next set before each inference; false: request i keeps set i */
     bool fills_inside;
@@ -38,7 +39,8 @@ struct xm_benchmark_run {
     /* owned; in the order in which inferences ended */
     struct xm_benchmark_sample *samples;
     size_t n, capacity;
-    double first_ms; /* latency of the first inference, which is no sample; < 0: none */
+    /* latency of the first inference, which is not in `samples`; < 0: none */
+    double first_ms;
     /* from the start of the first sample to the end of the last */
     double duration_ms;
     uint64_t frames, tokens; /* in all samples; frames: the sum of batch sizes */

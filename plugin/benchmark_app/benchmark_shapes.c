@@ -19,7 +19,7 @@ trim(struct xm_slice s)
     return s;
 }
 
-/* The part up to `separator`, which leaves *rest with it; whether there is one. */
+/* Cuts the part before `separator` off *rest. Returns whether there is one. */
 static bool
 cut(struct xm_slice *rest, char separator, struct xm_slice *part)
 {
@@ -47,7 +47,7 @@ read_number(struct xm_slice s, int64_t *out)
     return s.n > 0;
 }
 
-/* "8", "?", "-1", "1..8", "1.." */
+/* Reads "8", "?", "-1", "1..8" or "1..". */
 static bool
 read_dim(struct xm_slice s, bool fixed, int64_t *min, int64_t *max)
 {
@@ -165,7 +165,7 @@ fail_text(const struct reader *r)
                    expected[r->kind], r->text);
 }
 
-/* "[…]" */
+/* Reads "[…]". */
 static enum xm_status
 read_bracket(struct reader *r, struct xm_slice name)
 {
@@ -189,7 +189,7 @@ read_bracket(struct reader *r, struct xm_slice name)
     return XM_OK;
 }
 
-/* "name[…][…]" */
+/* Reads "name[…][…]". */
 static enum xm_status
 read_item(struct reader *r)
 {
@@ -236,7 +236,7 @@ xm_benchmark_shapes_free(struct xm_benchmark_shapes *s)
     *s = (struct xm_benchmark_shapes){0};
 }
 
-/* A name's own brackets; those of all where it has none. */
+/* Returns the name itself if it has brackets, else the empty name, which stands for all. */
 static struct xm_slice
 name_in(const struct xm_benchmark_shapes *s, const char *name)
 {
@@ -270,7 +270,7 @@ xm_benchmark_shapes_count(const struct xm_benchmark_shapes *s, const char *name)
 
 /* ---- layouts and values ------------------------------------------------------------ */
 
-/* Which item is N and which is `...`; -1: none. */
+/* Indices of the items N and `...`; -1: none. */
 struct layout_items {
     int n, batch, dots;
 };
@@ -317,7 +317,7 @@ xm_benchmark_next_item(struct xm_slice *rest, struct xm_slice *name,
     cut(rest, ',', &item);
     size_t colon = item.n;
     while (colon && item.text[colon - 1] != ':')
-        colon--; /* names may have colons, too */
+        colon--; /* the last colon, because names may have colons, too */
     *name = trim(xm_slice_of(item.text, colon ? colon - 1 : 0));
     *value = trim(xm_slice_of(item.text + colon, item.n - colon));
     return true;

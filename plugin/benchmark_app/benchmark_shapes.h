@@ -65,7 +65,8 @@ size_t xm_benchmark_shapes_count(const struct xm_benchmark_shapes *s, const char
 /* The index of the dimension called N, in a layout as OpenVINO writes it ("[N,...,C]"; NULL: none)
  * of a shape with `rank` dimensions; -1: there is none. */
 int xm_benchmark_layout_batch(const char *layout, uint32_t rank);
-/* Whether the layout suits `rank` dimensions: it names as many, or with "..." at most as many. */
+/* Whether the layout can have `rank` dimensions: it names as many, or with "..." at most as
+ * many. */
 bool xm_benchmark_layout_fits(const char *layout, uint32_t rank);
 
 /* Appends "[?,1..8]". */
@@ -80,11 +81,12 @@ bool xm_benchmark_dims_are_fixed(const struct xm_benchmark_dims *d);
 bool xm_benchmark_dims_take(const struct xm_benchmark_dims *d,
                             const struct xm_benchmark_dims *fixed);
 
-/* Takes the first item off "NAME:value, NAME:value"; name->n = 0: the item has no name. False:
- * *rest is empty. */
+/* Removes the first item of "NAME:value, NAME:value" from *rest; name->n = 0: the item has no name.
+ * Returns false: *rest is empty. */
 bool xm_benchmark_next_item(struct xm_slice *rest, struct xm_slice *name,
                             struct xm_slice *value);
-/* The value of a name in "NAME:value, NAME:value", else of the item without a name; n = 0: none. */
+/* Returns the value of a name in "NAME:value, NAME:value", or of the item without a name; n = 0:
+ * none. */
 struct xm_slice xm_benchmark_value_of(const char *text, const char *name);
 
 #ifdef __cplusplus

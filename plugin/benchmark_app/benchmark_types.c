@@ -7,7 +7,7 @@
 #include "runtime/util/element.h"
 #include "xemoe/xemoe.h"
 
-enum { KINDS = 2 }; /* of ports that a flag speaks of */
+enum { KINDS = 2 }; /* kinds of ports: inputs and outputs */
 
 static enum xm_element
 parse(struct xm_slice type)
@@ -39,7 +39,7 @@ xm_benchmark_types_read(const struct xm_benchmark_args *a, struct xm_error *err)
     return XM_OK;
 }
 
-/* What is said of port `i`, or of all; n 0: nothing. */
+/* Returns the value for port `i`, or for all ports; n 0: none. */
 static struct xm_slice
 value_for(const char *text, const struct xm_benchmark_ports *ports, size_t i)
 {
@@ -69,7 +69,7 @@ check_names(const char *flag, const char *text,
     return XM_OK;
 }
 
-/* The flag that speaks of port `i`, and what it says; NULL: none. -iop counts before the other. */
+/* Returns the flag with a type for port `i`, and its value; NULL: none. -iop has precedence. */
 static const char *
 flag_for(const struct xm_benchmark_args *a, const struct xm_benchmark_ports *ports,
          size_t i, struct xm_slice *said)
@@ -88,7 +88,8 @@ flag_for(const struct xm_benchmark_args *a, const struct xm_benchmark_ports *por
     return NULL;
 }
 
-/* A model that was not read has the types that it was compiled with. */
+/* Sets a port's type. A model that was not read keeps the types that it was compiled with: others
+ * are refused. */
 static enum xm_status
 set_type(const struct xm_benchmark_ports *ports, size_t i, const char *flag,
          struct xm_slice said, struct xm_error *err)
