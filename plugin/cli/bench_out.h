@@ -26,14 +26,14 @@ enum xm_bench_format {
     XM_BENCH_JSONL,
     XM_BENCH_SQL
 };
-/* The format called `name`; false: there is none. */
+/* Finds the format with this name; returns false: there is none. */
 bool xm_bench_format_find(const char *name, enum xm_bench_format *out);
 
-/* Optional columns of the Markdown table, or-ed, and when they are printed. */
+/* Optional columns of the Markdown table, or-ed, with the condition for printing each. */
 enum xm_bench_column {
     XM_BENCH_NGL = 1 << 0,     /* some device is not a CPU device         */
     XM_BENCH_THREADS = 1 << 1, /* some device is a CPU device             */
-    XM_BENCH_BATCH = 1 << 2,   /* this one and below: its option is given */
+    XM_BENCH_BATCH = 1 << 2,   /* this and the following ones: the option is given */
     XM_BENCH_UBATCH = 1 << 3,
     XM_BENCH_TYPES = 1 << 4,
     XM_BENCH_DEVICE = 1 << 5
@@ -70,15 +70,15 @@ struct xm_bench_out {
     unsigned columns; /* enum xm_bench_column, or-ed */
     FILE *to;
     const char *build;
-    size_t line;              /* columns of a line; SIZE_MAX: lines of any length    */
+    size_t line;              /* maximum width of a line; SIZE_MAX: any */
     size_t n;                 /* tests printed so far; initialise to 0               */
-    struct xm_strbuf caption; /* of the last narrow table's tests; initialise to zeros */
+    struct xm_strbuf caption; /* caption of the last narrow table; initialise to zeros */
 };
 
-/* Print one result, the end; the head comes with the first result. A Markdown table that is wider
- * than a line has the columns of the test alone, below a line of what the other columns would have
- * held. Without a result nothing is printed. The end frees what *o holds. XM_NO_MEMORY is the only
- * failure; errors of writing are seen by ferror(o->to). */
+/* Print one result, or the end; the first result is preceded by the head. A Markdown table that is
+ * wider than a line has only the columns of the test, and a caption with the contents of the
+ * others. Nothing is printed without a result. xm_bench_out_end frees the members of *o.
+ * XM_NO_MEMORY is the only failure; check write errors with ferror(o->to). */
 enum xm_status xm_bench_out_test(struct xm_bench_out *o, const struct xm_bench_result *r,
                                  struct xm_error *err);
 enum xm_status xm_bench_out_end(struct xm_bench_out *o, struct xm_error *err);

@@ -24,34 +24,34 @@ struct xm_bench_args {
     const char *format_name, *format_err_name;
     uint64_t reps, delay;
     bool no_warmup, progress;
-    bool kernels, sampling; /* seen before, by xm_cli_bench; here for the help */
+    bool kernels, sampling; /* handled earlier by xm_cli_bench; rows only for the help */
     /* values of the options in bench_rules.c */
     struct xm_cli_texts ruled[XM_BENCH_MOST_RULES];
 
     /* The values parsed from the texts above. */
     struct xm_bench_texts models, devices;
-    struct xm_bench_texts types_k, types_v; /* none: the device's default */
+    struct xm_bench_texts types_k, types_v; /* empty: the device's default */
     struct xm_bench_values prompts, gens, parallels, pairs, depths, batches, ubatches;
     enum xm_bench_format format, format_err;
 };
 
-/* Parses the command line; return value and *done as of xm_cli_begin. */
+/* Parses the command line; the result and *done are those of xm_cli_begin. */
 int xm_bench_args_read(int argc, char **argv, struct xm_bench_args *a, bool *done);
 void xm_bench_args_free(struct xm_bench_args *a);
 
 /* ---- options of llama-bench for which xemoe has a single value (bench_rules.c) ---- */
 
-/* Fills in the rows of these options for the command line; returns their number. */
+/* Writes the rows of these options into `out`; returns their number. */
 size_t xm_bench_rules_options(struct xm_cli_option out[XM_BENCH_MOST_RULES]);
 /* XM_EXIT_USAGE: an option was given another value than xemoe's. */
 int xm_bench_rules_check(const struct xm_bench_args *a);
-/* The same for the options about CPU threads, for one device. */
+/* As xm_bench_rules_check, for the options about CPU threads, for one device. */
 int xm_bench_rules_check_threads(const struct xm_bench_args *a,
                                  const struct xm_device_info *d);
-/* Names on standard error the given options about CPU threads, for devices that ignore them. */
+/* Prints on standard error which of the given options about CPU threads a device ignores. */
 void xm_bench_rules_say_ignored(const struct xm_bench_args *a);
-/* A copy of argv in which llama-bench's words of one dash and several letters ("-ngl") are replaced
- * by the long names. The caller frees it with xm_free. NULL: out of memory. */
+/* Returns a copy of argv in which llama-bench's options with one dash and several letters ("-ngl")
+ * are replaced by their long names. The caller frees it with xm_free. NULL: out of memory. */
 char **xm_bench_rules_long_names(int argc, char **argv);
 
 /* ---- a test (bench_run.c) ---- */
@@ -81,7 +81,7 @@ struct xm_bench_bed {
     struct xm_model_id id;
 };
 
-/* Loads the test's model unless the loaded one serves; returns the exit code of loading it. */
+/* Loads the test's model, unless the loaded model can be used; returns an exit code. */
 int xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
                   const struct xm_bench_test *t);
 void xm_bench_unload(struct xm_bench_bed *bed);
@@ -90,17 +90,18 @@ void xm_bench_unload(struct xm_bench_bed *bed);
 int xm_bench_run(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
                  const struct xm_bench_test *t, uint64_t *samples_ns);
 
-/* ---- what is kept for forecasts (bench_rates.c) ---- */
+/* ---- rates stored for forecasts (bench_rates.c) ---- */
 
-/* The longest prompt and the longest run of tokens, both at depth 0, of a model on a device. */
+/* The longest prompt and the most generated tokens measured for a model on a device, both at depth
+ * 0. */
 struct xm_bench_rates {
-    uint64_t n_prompt, n_gen; /* 0: none yet */
+    uint64_t n_prompt, n_gen; /* 0: not measured yet */
     double prompt_s, token_s;
 };
 void xm_bench_note_rates(struct xm_bench_rates *r, const struct xm_bench_test *t,
                          double seconds);
-/* Keeps what they say of the device of test t, where the model ran as a forecast takes it to run:
- * with the device's usual settings, warm, and whole on the device. Failures are ignored. */
+/* Stores the rates of the device of test t, if the model ran in the way that forecasts assume: with
+ * the device's default settings, warmed up, and completely on the device. Failures are ignored. */
 void xm_bench_keep_rates(const struct xm_bench_bed *bed, const struct xm_bench_args *a,
                          const struct xm_bench_test *t, const struct xm_bench_rates *r);
 

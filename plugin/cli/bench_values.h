@@ -34,8 +34,8 @@ struct xm_bench_texts {
     size_t n;
 };
 
-/* Splits every text at its commas and appends the parts. A text for which `is_whole` returns true
- * is not split; NULL: all are. */
+/* Splits every text at commas and appends the parts. A text for which `is_whole` returns true is
+ * not split. NULL: splits all texts. */
 enum xm_status xm_bench_texts_read(const char *option, const struct xm_cli_texts *texts,
                                    bool (*is_whole)(const char *text),
                                    struct xm_bench_texts *out, struct xm_error *err);

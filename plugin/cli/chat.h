@@ -14,23 +14,23 @@
 struct xm_chat_args {
     struct xm_cli_generation generation; /* first: the common options */
     const char *system;
-    uint64_t tokens;            /* most tokens of an answer */
-    struct xm_grammar *grammar; /* made of the common options; owned; NULL: none */
+    uint64_t tokens;            /* maximum number of tokens of an answer */
+    struct xm_grammar *grammar; /* from the common options; owned; NULL: none */
     bool show_thinking, no_history, verbose;
     struct xm_cli_prefix_cache prefixes;
 };
 
 /* ---- settings ------------------------------------------------------------------------ */
 
-/* Where a setting's value comes from. */
+/* The source of a setting's value. */
 enum xm_chat_source {
     XM_CHAT_DEFAULT,
     XM_CHAT_OPTION,
     XM_CHAT_MODEL, /* the model's files recommend it */
-    XM_CHAT_SET    /* the command /set               */
+    XM_CHAT_SET    /* set with the command /set */
 };
 
-/* Those of sampling.def but for lists, and two more. */
+/* The settings: the numeric rows of sampling.def, and two more. */
 #define XM_SETTING_REAL(member)  XM_SETTING_##member,
 #define XM_SETTING_WHOLE(member) XM_SETTING_##member,
 #define XM_SETTING_COUNT(member) XM_SETTING_##member,
@@ -60,7 +60,7 @@ int xm_chat_settings_check(const struct xm_chat_args *a, struct xm_chat_settings
  * *lists, which the caller frees, must outlive *s. */
 int xm_chat_settings_settle(struct xm_chat_args *a, const struct xm_package *package,
                             struct xm_sampling_lists *lists, struct xm_chat_settings *s);
-/* Adds "sampling": {"temp": …} to the result, and "seed" unless sampling is greedy. */
+/* Adds "sampling": {"temp": …} to the result, and "seed" if tokens are sampled. */
 void xm_chat_settings_add_json(const struct xm_chat_args *a,
                                const struct xm_chat_settings *s, struct xm_json_out *j);
 
@@ -69,8 +69,8 @@ void xm_chat_settings_add_json(const struct xm_chat_args *a,
 struct xm_chat {
     struct xm_chat_args *args; /* /set changes them */
     struct xm_chat_settings settings;
-    struct xm_sampling_lists lists; /* those of the options; settings point to them */
-    /* of the chat's begin, to which "/set NAME default" goes back */
+    struct xm_sampling_lists lists; /* lists of the options; settings points to them */
+    /* values at the start of the chat, which "/set NAME default" restores */
     struct xm_chat_args first_args;
     struct xm_chat_settings first_settings;
     struct xm_cli_model *model;
@@ -79,22 +79,22 @@ struct xm_chat {
     struct xm_conversation conversation;
     /* tokens that the KV cache has room for; 0: it was never full */
     uint64_t memory_tokens;
-    struct xm_generation_times all, last; /* of all answers; of the last answer */
+    struct xm_generation_times all, last; /* all: sums over all answers */
     double first_s;                       /* seconds to the last answer's first token */
     uint64_t n_answers;
     bool interactive; /* a person types on a terminal                           */
-    /* a turn failed, or a command that was not typed on a terminal: the exit code is not 0 */
+    /* a turn failed, or a command that did not come from a terminal; the exit code is then not 0 */
     bool failed;
     bool lost;    /* the device is lost: the conversation ends              */
     bool stopped; /* Ctrl-C ended a conversation that is not interactive    */
 };
 
-/* Bound of prompt and answer together, in tokens; 0: none. */
+/* Returns the maximum number of tokens of prompt and answer together; 0: no bound. */
 uint64_t xm_chat_context(const struct xm_chat *c);
-/* Answers the conversation, whose last message is a user's. When that fails, prints the reason,
+/* Answers the conversation, whose last message is the user's. After a failure, prints the reason,
  * removes the message from the conversation and records it as failed (conversation.h). */
 void xm_chat_take_turn(struct xm_chat *c);
-/* Times and memory of all turns. */
+/* Fills in the times and the memory of all turns. */
 void xm_chat_find_costs(const struct xm_chat *c, struct xm_costs *costs);
 
 /* ---- commands ------------------------------------------------------------------------ */
@@ -102,18 +102,18 @@ void xm_chat_find_costs(const struct xm_chat *c, struct xm_costs *costs);
 /* What the loop does next, after a line of input. */
 enum xm_chat_next {
     XM_CHAT_READ,   /* read the next line                                      */
-    XM_CHAT_FAILED, /* the same: the command failed, which has been said       */
+    XM_CHAT_FAILED, /* as READ; the command failed, and a sentence was printed */
     XM_CHAT_ANSWER, /* answer the conversation, whose last message is a user's */
     XM_CHAT_END     /* end the program                                         */
 };
 
-/* Whether `line` begins with "/" as a command does, also if there is no such command. If so,
- * carries it out and sets *next. */
+/* Whether `line` begins with "/" like a command, even if there is no such command. If so, runs the
+ * command and sets *next. */
 bool xm_chat_command(struct xm_chat *c, const char *line, enum xm_chat_next *next);
 
-/* The command /set: `words` is empty, a setting's name, or a name and a value: what the option of
- * that name takes, a word that the list shows for 0, or "default". False: it is refused, which has
- * been said. */
+/* The command /set: `words` is empty, a setting's name, or a name and a value: a value of the
+ * option with that name, a word that the list of settings shows for 0, or "default". Returns false
+ * if it was refused, after printing a sentence. */
 bool xm_chat_set(struct xm_chat *c, const char *words);
 
 #endif

@@ -10,12 +10,12 @@
 
 #include "runtime/engine.h"
 
-/* Options of `list` and `plan`: the device or a chip in its place, and the context. First member of
- * their structs. */
+/* Options of `list` and `plan`: the device or a chip instead of it, and the context. First member
+ * of their structs. */
 struct xm_chip_args {
     const char *device, *device_as;
     uint64_t memory;  /* MiB; 0: the device's own    */
-    uint64_t context; /* of xm_cli_context           */
+    uint64_t context; /* value for xm_cli_context */
 };
 /* clang-format off */
 #define XM_CHIP(member) offsetof(struct xm_chip_args, member)
@@ -27,7 +27,7 @@ struct xm_chip_args {
     { 'c', "context",   XM_CLI_BOUND, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or as many as the model was trained for if fewer); 0: as many as it was trained for", "ctx-size" }
 /* clang-format on */
 
-/* Appends the names of all chips and cards, each with a space behind it. */
+/* Appends the names of all chips and cards, each followed by a space. */
 void xm_cli_add_chips(struct xm_strbuf *out);
 
 /* XM_EXIT_USAGE: a value is out of range, there is no chip of this name, or a device and a chip are

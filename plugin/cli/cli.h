@@ -2,9 +2,9 @@
  *
  * The program `xemoe`: functions and options that its subcommands share.
  *
- * A subcommand is a file with a function of the list at the end; commands.c has the table of them.
- * Functions here that return int return an exit code (exit_codes.h). When it is not 0, one sentence
- * with the reason has been printed on standard error, behind "xemoe: ".
+ * A subcommand is a file with one of the functions listed at the end; commands.c has the table of
+ * subcommands. Functions here that return int return an exit code (exit_codes.h). If it is not 0,
+ * they have printed "xemoe: " and one sentence with the reason on standard error.
  */
 #ifndef XM_PLUGIN_CLI_CLI_H
 #define XM_PLUGIN_CLI_CLI_H
@@ -17,19 +17,20 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/text/token_list.h"
 
-/* Prints err's sentence, in which names of properties are replaced by the command's options, and
- * `more` behind it. */
+/* Prints err's sentence, with names of properties replaced by the command's options, and then
+ * `more`. */
 void xm_cli_print_failure(const struct xm_error *err, const char *more);
-/* The same with what may help, or that Ctrl-C was pressed. Returns the status's exit code. */
+/* Prints err's sentence with advice, or that Ctrl-C was pressed. Returns the status's exit code. */
 int xm_cli_failed(const struct xm_error *err);
-/* Whether a line without "xemoe: " is what xm_cli_failed prints below a sentence: what to do. */
+/* Whether a line without "xemoe: " is advice that xm_cli_failed prints below a sentence. */
 bool xm_cli_is_advice(const char *line, size_t n);
-/* The same for a failure of xm_core_find: XM_EXIT_DEVICE. `name` was given to `option`; NULL: no
- * device was given. */
+/* As xm_cli_failed, for a failure of xm_core_find; returns XM_EXIT_DEVICE. `name` was given to
+ * `option`; NULL: no device was given. */
 int xm_cli_no_device(const char *option, const char *name, const struct xm_error *err);
-/* Becomes the program `name` of xemoe's own, with these words; returns only on failure. */
+/* Replaces this process by the program `name`, which is installed with xemoe, with these arguments;
+ * returns only on failure. */
 int xm_cli_start_program(const char *name, char **argv);
-/* Finds such a program; false: it is not installed, or there is no memory for its path. */
+/* Finds the path of such a program. Returns false: it is not installed, or memory is missing. */
 bool xm_cli_find_program(const char *name, struct xm_strbuf *path);
 /* From now on the first Ctrl-C cancels `r`, until xm_cli_release_interrupt or _note_. */
 void xm_cli_catch_interrupt(struct xm_infer *r);
@@ -57,13 +58,14 @@ struct xm_cli_target {
     bool json, tune, no_tune;
 
     /* The members below are no options; the command sets them. */
-    bool measures; /* device times of steps are measured (PERF_COUNT) */
+    bool measures; /* PERF_COUNT: measures device times of steps */
     bool tunes;    /* kernels may be measured beside the model (tuner_process.h) */
-    bool refers;   /* an exported model refers to the weights' files (CACHE_MODE) */
-    /* Whether the model is compiled for an xm_embedder (m->gives_hidden): never, where its file
-     * gives hidden states and no logits, always */
+    /* CACHE_MODE: exported models refer to the files of the weights instead of including them */
+    bool refers;
+    /* Whether the model is compiled for an xm_embedder (m->gives_hidden): never; only if its file
+     * returns hidden states instead of logits; always. */
     enum { XM_CLI_NO_EMBEDDINGS, XM_CLI_EMBEDS_IF_IT_MUST, XM_CLI_EMBEDS } embeds;
-    /* activations keep 16 bits unless --dynamic-quantization says otherwise: the command compares
+    /* activations keep 16 bits unless --dynamic-quantization is given, because the command compares
      * logits with those of f32 */
     bool is_exact;
     /* Runs one generation while the model opens, on drivers that compile kernels at their first
@@ -72,21 +74,21 @@ struct xm_cli_target {
         XM_CLI_NO_WARM_UP,
         XM_CLI_WARM_UP_TOKEN,  /* one decoded token                        */
         XM_CLI_WARM_UP_PROMPT, /* a prompt and one decoded token           */
-        XM_CLI_WARM_UP_ALWAYS  /* the same, in any case                    */
+        XM_CLI_WARM_UP_ALWAYS  /* as PROMPT, in any case */
     } warm_up;
     const char *numerics; /* XM_NUMERICS; NULL: the environment variable's value */
-    /* Advice for a model without a tokenizer, with which opening it then fails before anything is
-     * compiled; NULL: the command needs no tokenizer. */
+    /* If the model has no tokenizer, opening it fails with this advice before compiling; NULL: the
+     * command needs no tokenizer. */
     const char *needs_tokenizer;
     /* the file of --chat-template; NULL: not given */
     const char *chat_template;
     bool needs_chat_template; /* read the chat template before anything is compiled */
-    /* Called before anything is compiled, with the model's package: returns an exit code, with
-     * which opening ends unless it is XM_EXIT_OK. NULL: nothing to check. */
+    /* Called with the model's package before compiling. If it returns another exit code than
+     * XM_EXIT_OK, opening ends with that code. NULL: nothing to check. */
     int (*check)(const struct xm_cli_model *m, const void *ctx);
     const void *check_ctx;
 };
-/* needs_tokenizer of commands whose prompt is a text. */
+/* needs_tokenizer for commands whose prompt is text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
@@ -95,12 +97,12 @@ struct xm_cli_target {
 enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 /* clang-format off */
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
-/* --kv and the options for keys or values alone; AT: the offset of a member. */
+/* Rows for --kv and the options for keys or values alone; AT: offset of a member. */
 #define XM_CLI_CACHE_ROWS(AT) \
     { 0,   "kv",        XM_CLI_CHOICE, AT(kv),        "TYPE", "element type of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device", NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-k", XM_CLI_CHOICE, AT(key_cache), "TYPE", "element type of cached keys; default: --kv. Also llama.cpp's names q8_0 and q4_0", "-ctk", XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv", "-ctv", XM_CLI_CACHE_TYPES }
-/* Rows that the common options, plan and tune share. */
+/* Rows shared by the common options, plan and tune. */
 #define XM_CLI_PRECISION_ROW(AT) \
     { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }
 #define XM_CLI_MESSAGES_ROW(AT) \
@@ -130,14 +132,14 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "measure no kernels, and take those that are first in order, not those that were measured to be the fastest" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
-/* Of commands that make embeddings; AT: the offset of a const char *. */
+/* Row for commands that compute embeddings; AT: offset of a const char *. */
 #define XM_CLI_POOLING_ROW(AT) \
     { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "what of a text's tokens is its embedding: last (the last token's hidden state) or mean (of all of them); default: what the model's files say, else last", NULL, XM_POOLINGS }
-/* Of commands that measure kernels beside their model (tuner_process.h). */
+/* Row for commands that measure kernels beside their model (tuner_process.h). */
 #define XM_CLI_TUNE_ROW \
     { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that nobody has measured on this device, for at most 2 s; building them takes longer; default: on a GPU, when progress lines are shown" }
 /* clang-format on */
-/* Members of a command's xm_cli_spec: MODEL as a word, by -m, or from the environment. */
+/* Members of a command's xm_cli_spec: MODEL as a word, with -m, or from the environment. */
 #define XM_CLI_MODEL(offset)                                                             \
     .operand = "MODEL", .operand_offset = (offset), .operand_env = "XM_MODEL"
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
@@ -147,7 +149,7 @@ struct xm_cli_setting {
     const char *option, *key;
     const char *value; /* NULL: not given */
 };
-enum { XM_CLI_NUMBER = 24 }; /* characters that a number needs, at most */
+enum { XM_CLI_NUMBER = 24 }; /* maximum number of characters of a number */
 /* XM_COPY_WEIGHTS for a word of --weights; NULL for NULL. */
 const char *xm_cli_copy_weights(const char *way);
 /* MODEL_DISTRIBUTION_POLICY for a word of XM_CLI_SPLITS; NULL: not set. */
@@ -155,52 +157,54 @@ const char *xm_cli_split_policy(const char *split);
 /* XM_EXIT_USAGE: a value that no device accepts for its property. */
 int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
 /* The same for all options of a target except --cache-dir. */
+/* As xm_cli_check_settings, for all options of a target except --cache-dir. */
 int xm_cli_check_target(const struct xm_cli_target *t);
 
-/* The same options as a plan of the target takes them. */
+/* Sets the options of a target in a config, for planning. */
 enum xm_status xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
                                     struct xm_error *err);
 
-/* Whether there is each device of a mesh that this process runs on; for names of others, too. */
+/* Checks that each device of a mesh that this process runs exists; also accepts a name of a single
+ * device. */
 int xm_cli_check_ranks(const struct xm_core *core, const char *device);
-/* Warns, once, of a --split for one device. */
+/* Warns, once, if --split is given for a single device. */
 void xm_cli_check_split(const char *split, const char *device);
 
 struct xm_cli_model {
     struct xm_core *core;
     struct xm_compiled *compiled;
-    /* tokenizer and generation defaults have been read, the chat template only if needed */
+    /* tokenizer and generation defaults have been read; the chat template only if it is needed */
     struct xm_package *package;
     struct xm_cli_tuner *tuner; /* measures kernels; NULL: nothing to measure */
-    bool gives_hidden;          /* `compiled` is for an xm_embedder */
-    uint64_t vocabulary;        /* 0: the last dimension of the logits */
+    bool gives_hidden;          /* `compiled` returns hidden states for an xm_embedder */
+    uint64_t vocabulary;        /* 0: the last dimension of the logits is used */
     double load_s;              /* seconds that opening took              */
     double load_peak_rss;       /* peak resident memory after that, MiB   */
 };
 
 /* The number of token ids; UINT64_MAX before the model is compiled. */
 uint64_t xm_cli_vocabulary(const struct xm_cli_model *m);
-/* xm_package_open, with sentences on what people give instead of a model: a URL, or a folder that
- * has models below it ('xemoe list'). */
+/* As xm_package_open, with helpful sentences if the path is a URL, or a folder with models below it
+ * ('xemoe list'). */
 enum xm_status xm_cli_open_package(const char *path, struct xm_package **out,
                                    struct xm_error *err);
 /* Reads and compiles the model; on failure everything is closed again. */
 int xm_cli_model_open(struct xm_cli_model *m, const struct xm_cli_target *t,
                       const struct xm_compile_options *options);
 void xm_cli_model_close(struct xm_cli_model *m);
-/* Compiles an open model of the target once more, so that it gives hidden states. Shows no
- * progress. Any thread. */
+/* Compiles the opened model again, so that it returns hidden states. Shows no progress. Any thread
+ * may call it. */
 enum xm_status xm_cli_compile_hidden(const struct xm_cli_model *m,
                                      const struct xm_cli_target *t,
                                      struct xm_compiled **out, struct xm_error *err);
-/* The pooling of a word of --pooling, NULL: of the model's files. */
+/* Returns the pooling for a word of --pooling; NULL: that of the model's files. */
 enum xm_status xm_cli_pooling(struct xm_package *p, const char *given,
                               enum xm_pooling *out, struct xm_error *err);
-/* What rows of kind XM_CLI_BOUND store for --context 0: as in llama.cpp, the context that the model
- * was trained for. */
+/* The stored value of --context 0 (rows of kind XM_CLI_BOUND): as in llama.cpp, the context that
+ * the model was trained for. */
 #define XM_CLI_TRAINED_CONTEXT UINT64_MAX
-/* The value of --context in tokens; `trained`: of the model, 0: not known. 0: not given, or the
- * trained context is asked for and not known. */
+/* Returns the value of --context in tokens; `trained`: the model's trained context, 0: not known.
+ * Returns 0 if it is not given, or if the trained context is requested but not known. */
 uint64_t xm_cli_context(uint64_t given, uint64_t trained);
 /* Checks the value of --context. XM_INVALID: more positions than any model has. */
 enum xm_status xm_cli_check_context(uint64_t positions, struct xm_error *err);
@@ -232,13 +236,13 @@ struct xm_cli_ids {
  * or newlines, or is an .npy file, of which "@FILE:R" is row R and "@FILE" all rows. Each id must
  * be below `vocabulary`, and each row must have at least one. */
 int xm_cli_ids_read(const char *arg, uint64_t vocabulary, struct xm_cli_ids *out);
-/* The same for a single row. */
+/* As xm_cli_ids_read, for a single row. */
 int xm_cli_ids_read_row(const char *arg, uint64_t vocabulary, struct xm_token_list *out);
 void xm_cli_ids_free(struct xm_cli_ids *ids);
-/* Checks that the ids can be read, before the model is; no vocabulary is known yet. */
+/* Checks, before the model is read, that the ids can be read; the vocabulary is not known yet. */
 int xm_cli_ids_check(const char *arg, bool one_row);
 
-/* The prompt's token ids for generate and verify: those of `ids` unless NULL, else of `text` (n
+/* Gets the prompt's token ids for generate and verify: from `ids`, or, if NULL, from `text` (n
  * bytes). */
 int xm_cli_prompt(const struct xm_cli_model *m, const char *ids, const char *text,
                   size_t n, struct xm_token_list *out);

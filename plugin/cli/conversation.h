@@ -27,14 +27,14 @@ struct xm_message {
 struct xm_failed_turn {
     struct xm_strbuf text, answer; /* the user's message; the part of the answer so far */
     struct xm_strbuf error;        /* the sentence */
-    size_t behind;                 /* number of messages before it */
+    size_t behind;                 /* number of messages before the failed turn */
 };
 
 /* Zero-initialise. Used by one thread at a time. */
 struct xm_conversation {
     struct xm_message *messages; /* owned */
     size_t n;
-    size_t first; /* the oldest message in the prompt, besides the system message */
+    size_t first; /* the oldest message in the prompt, not counting the system message */
     struct xm_failed_turn *failed; /* owned */
     size_t n_failed;
 };

@@ -22,17 +22,18 @@ struct xm_costs {
     double multiply_rate; /* multiply-adds a second in registers; 0: not known */
 };
 
-/* Tokens a second; 0: not known. Of one token alone no time is measured: the device may have run it
- * already while the prompt's time went on (plugin/gpu/ahead.h). */
+/* Returns the tokens per second of decoding; 0: not known. If only one token was decoded, it is not
+ * known, because the device may have run it during the prompt's time (plugin/gpu/ahead.h). */
 double xm_costs_decode_rate(const struct xm_generation_times *t);
 /* Fills in all members for a request that has run, except `times` and the two rates. */
 void xm_costs_find(const struct xm_cli_model *m, const struct xm_infer *r,
                    struct xm_costs *c);
-/* Sets read_rate. `is_anew`: measures it now, which takes a quarter of a second or more; else takes
- * the device's rate from the kernel cache, and measures only if that has none. */
+/* Sets read_rate. `is_anew`: measures it, which takes at least a quarter of a second; else takes
+ * the device's rate from the kernel cache, and measures only if there is none. */
 void xm_costs_measure_reading(const struct xm_cli_model *m, bool is_anew,
                               struct xm_costs *c);
-/* Sets multiply_rate, measured in the precision of inference; takes as long. */
+/* Sets multiply_rate, measured in the precision of inference; takes about as long as measuring
+ * read_rate. */
 void xm_costs_measure_multiplying(const struct xm_cli_model *m, struct xm_costs *c);
 void xm_costs_print(const struct xm_cli_model *m, const struct xm_costs *c);
 void xm_costs_add_json(struct xm_json_out *j, const struct xm_cli_model *m,

@@ -11,13 +11,13 @@
 
 struct xm_cli_device {
     char name[32];  /* "GPU.1"                                 */
-    char alias[32]; /* its second name, "CPU.1"; "": none       */
+    char alias[32]; /* its second name, "CPU.1"; "": it has none */
     const struct xm_device_info *info;
-    struct xm_memory_room room;     /* for a model, as 'xemoe plan' counts        */
-    const struct xm_ze_facts *zero; /* Level Zero's; NULL: none, see why_not_zero */
+    struct xm_memory_room room;     /* memory for a model, as 'xemoe plan' counts it */
+    const struct xm_ze_facts *zero; /* facts from Level Zero; NULL: see why_not_zero */
     struct xm_ze_telemetry telemetry;
     char why_not_zero[XM_ERROR_TEXT];
-    char *rules; /* the config rules that apply, a line each; NULL: not asked for */
+    char *rules; /* the config rules that apply, one on each line; NULL: not requested */
 };
 
 const char *xm_cli_device_kind(const struct xm_device_info *info); /* "GPU", static */
@@ -32,8 +32,8 @@ void xm_cli_device_json(const struct xm_cli_device *d, struct xm_json_out *j,
 struct xm_core;
 void xm_cli_devices_of_plugins(const struct xm_core *core, struct xm_json_out *j,
                                yyjson_mut_val *list);
-/* Prints the properties of devices and compiled models, as text or as one JSON object: those to
- * read, and those to set with their defaults. */
+/* Prints the properties of devices and compiled models, as text or as one JSON object: readable
+ * ones, and settable ones with their defaults. */
 enum xm_status xm_cli_print_properties(bool json, struct xm_error *err);
 
 #endif

@@ -17,35 +17,36 @@ struct xm_generate_args {
     /* with `chat`: the system message */
     const char *system;
     bool chat; /* the prompt is a user's message, rendered by the chat template */
-    struct xm_sampling sampling;    /* made of the common options */
-    struct xm_sampling_lists lists; /* the same; sampling points to them */
-    struct xm_grammar *grammar;     /* the same; owned; NULL: none */
-    uint64_t tokens, parallel;      /* new tokens, texts at once; parallel 0: not given */
+    struct xm_sampling sampling; /* from the common options */
+    /* from the common options; `sampling` points to them */
+    struct xm_sampling_lists lists;
+    struct xm_grammar *grammar; /* from the common options; owned; NULL: none */
+    uint64_t tokens, parallel;  /* new tokens; texts at a time, 0: not given */
     bool ignore_eos, special, verbose, profile;
     const char *profile_out; /* a file for the trace */
     struct xm_cli_prefix_cache prefixes;
 };
 
-/* Whether tokens are drawn at random, not chosen greedily: only then the seed matters. */
+/* Whether tokens are sampled and not chosen greedily: only then the seed matters. */
 bool xm_generate_is_drawn(const struct xm_generate_args *a);
 
-/* The parameters of one text from the options; the caller adds prompt and callback. `stops` must
- * outlive it. */
+/* Returns the parameters of a text from the options; the caller adds prompt and callback. `stops`
+ * must outlive the result. */
 struct xm_generation xm_generate_wish(const struct xm_cli_model *m,
                                       const struct xm_generate_args *a,
                                       const struct xm_cli_stops *stops);
 
-/* Bound of prompt and text together, in tokens; 0: none. */
+/* Returns the maximum number of tokens of prompt and text together; 0: no bound. */
 uint64_t xm_generate_context(const struct xm_cli_model *m,
                              const struct xm_generate_args *a);
 
-/* Checks the length of a prompt. XM_INVALID: its `n` tokens fill the context, or -c is not given
- * and they exceed the context that the model was trained for. */
+/* Checks the length of a prompt. XM_INVALID: its `n` tokens fill the context, or they exceed the
+ * context that the model was trained for and -c is not given. */
 enum xm_status xm_generate_check_prompt(const struct xm_cli_model *m,
                                         const struct xm_generate_args *a, uint64_t n,
                                         struct xm_error *err);
-/* The same as an exit code, with a warning where prompt and text together exceed the context that
- * the model was trained for. */
+/* As xm_generate_check_prompt, but returns an exit code; also warns if prompt and text together
+ * exceed the context that the model was trained for. */
 int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
                            uint64_t n);
 
@@ -55,13 +56,13 @@ enum xm_status xm_generate_encode(const struct xm_cli_model *m,
                                   const struct xm_strbuf *text, struct xm_token_list *out,
                                   struct xm_error *err);
 
-/* The value of "finish" in --json: "stop", "length" … */
+/* Returns the value of "finish" in --json: "stop", "length" … */
 const char *xm_generate_finish_text(enum xm_finish finish);
 
 /* Prints "xemoe: the context of … is full", for one text or for `texts`. */
 void xm_generate_say_full(uint64_t context, size_t texts);
 
-/* Begins to measure a request that is about to run, if --profile or --profile-out is given. */
+/* Starts measuring a request before its run, if --profile or --profile-out is given. */
 enum xm_status xm_generate_begin_profile(const struct xm_generate_args *a,
                                          struct xm_infer *r, struct xm_profile *p,
                                          struct xm_error *err);

@@ -24,33 +24,33 @@ struct xm_info {
     uint32_t constants[XM_ELEMENT_COUNT]; /* number of constants, by element type */
     uint64_t constant_bytes[XM_ELEMENT_COUNT];
     struct xm_model_facts facts;
-    /* .text: why the passes refused the graph; empty: they did not */
+    /* .text: why the passes refused the graph; empty: they accepted it */
     struct xm_error no_facts;
     struct xm_hyper_parameters config;
     /* why `config` is empty; status XM_NOT_FOUND: no such file */
     struct xm_error no_config;
     const char *tokenizer_kind; /* static; NULL: none */
     uint64_t tokenizer_size;
-    /* what the format calls its tokenizer, for "no …"; static */
+    /* the format's name for its tokenizer, for "no …"; static */
     const char *tokenizer_name;
     struct xm_error no_tokenizer;
-    uint64_t file_bytes; /* of the files of graph and weights */
+    uint64_t file_bytes; /* size of the files of graph and weights */
     struct xm_info_disagreement disagreements[XM_INFO_DISAGREEMENTS];
     size_t n_disagreements;
 };
 
 /* Fills *out for the package's graph `g`. Missing or damaged files beside the graph are noted in
- * *out and are no failure. */
+ * *out, and are not failures. */
 void xm_info_find(struct xm_package *p, const struct xm_graph *g, struct xm_info *out);
 
-/* The name and the value of a parameter, result or state, as the API shows them. */
+/* Return the name and the value of a parameter, result or state, as the API shows them. */
 const char *xm_info_port_name(const struct xm_node *n);
 const struct xm_value *xm_info_port_value(const struct xm_node *n);
 
 void xm_info_print(const struct xm_info *info, bool verbose);
 void xm_info_print_compiled(struct xm_compiled *c);
 
-/* The keys and the tensors of a GGUF file (gguf_text.c); an exit code. */
+/* Prints the keys and tensors of a GGUF file (gguf_text.c); returns an exit code. */
 int xm_info_metadata(const char *path, bool json);
 
 /* ---- a compiled file (info_compiled.c) ---- */

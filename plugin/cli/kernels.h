@@ -18,21 +18,21 @@
  * Call it before the first device is opened. */
 enum xm_status xm_cli_cache_open(const char *option, struct xm_strbuf *out,
                                  struct xm_error *err);
-/* Has the driver keep its own files in that folder, and says nothing of it. For a command that
- * looks at devices before it opens a model, which calls xm_cli_cache_open. */
+/* Lets the driver use that folder for its own files, without messages. For commands that query
+ * devices before they open a model, which calls xm_cli_cache_open. */
 void xm_cli_cache_use(const char *option);
 
-/* Until xm_cli_hide_builds: shows "<what> n tokens" with the percentage that the request has
- * done. */
+/* Until xm_cli_hide_builds, shows "<what> n tokens" with the request's progress in percent. */
 struct xm_infer;
 void xm_cli_show_reading(struct xm_infer *r, const char *what, uint64_t n);
 
-/* Begin and end showing each kernel that is built. Do not show builds while text is written to the
- * terminal, because the progress line overwrites the line it stands on. */
+/* Begin and end showing the kernel that is being built. Do not show builds while text is written to
+ * the terminal, because the progress line overwrites the current line. */
 void xm_cli_show_builds(void);
 void xm_cli_hide_builds(void);
 
-/* xm_text_out_piece for a run that shows builds: hides them before it writes the first token. */
+/* As xm_text_out_piece, for a run that shows builds: hides them before the first token is
+ * written. */
 struct xm_piece;
 bool xm_cli_piece_out(const struct xm_piece *piece, void *ctx);
 

@@ -23,7 +23,7 @@ enum xm_list_kind {
 struct xm_list_row {
     char *path; /* owned; relative to the folder, or "." */
     enum xm_list_kind kind;
-    /* of the file; both together identify a file that has several names */
+    /* of the file; equal values identify a file with several names */
     dev_t device;
     ino_t inode;
     bool is_named; /* recognised by its name, not only by its first bytes */
@@ -32,13 +32,13 @@ struct xm_list_row {
     uint64_t parameters, active_parameters, bytes;
     char weights[64];    /* format of most weights: "q4_k", "u4 g64"      */
     bool is_counted;     /* the next two members are set                  */
-    uint64_t context;    /* in tokens; `need` is for a KV cache of them   */
+    uint64_t context;    /* in tokens; `need` is for a KV cache of this size */
     uint64_t need;       /* memory that the model needs, in bytes         */
-    bool is_room_known;  /* of the device; then `excess` is set           */
+    bool is_room_known;  /* the device's memory is known; then `excess` is set */
     uint64_t excess;     /* bytes that the device lacks; 0: the model fits */
     struct xm_error why; /* the reason why the model cannot be used       */
-    /* the reason why it takes and gives token ids only, having no tokenizer that is supported, or
-     * is no model for text generation */
+    /* why it only accepts and returns token ids: it has no supported tokenizer, or does not
+     * generate text */
     struct xm_error no_text;
 };
 

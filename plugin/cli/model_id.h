@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A short description of a model, printed beside measured figures; and its begin-of-text token.
+ * A short description of a model for lines with measured figures; and the model's begin-of-text
+ * token.
  */
 #ifndef XM_PLUGIN_CLI_MODEL_ID_H
 #define XM_PLUGIN_CLI_MODEL_ID_H
@@ -16,7 +17,8 @@ struct xm_model_id {
 /* Fills in *out; reads the model's graph once more. */
 void xm_model_id_find(const struct xm_cli_model *m, struct xm_model_id *out);
 
-/* The token that the tokenizer puts before a text; false: none, or there is no tokenizer. */
+/* Returns the token that the tokenizer puts before a text in *id. False: there is none, or no
+ * tokenizer. */
 bool xm_model_first_token(const struct xm_cli_model *m, int32_t *id);
 
 #endif

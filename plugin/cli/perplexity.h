@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inside xemoe perplexity: runs a model over a text in chunks and hands out the logits.
+ * Inside xemoe perplexity: runs a model over a text in chunks and passes the logits to a scorer.
  */
 #ifndef XM_PLUGIN_CLI_PERPLEXITY_H
 #define XM_PLUGIN_CLI_PERPLEXITY_H
@@ -22,7 +22,7 @@ struct xm_scorer {
     /* Called with the i-th scored position of a chunk: its logits and the token that follows. */
     enum xm_status (*position)(void *ctx, uint32_t chunk, uint32_t i, const float *logits,
                                uint64_t vocabulary, int32_t next, struct xm_error *err);
-    /* Called when the first n chunks are complete, to print them; NULL: nothing is printed. */
+    /* Called when the first n chunks are complete, to print results; NULL: not called. */
     void (*chunk)(void *ctx, uint32_t n);
     bool leaves_line_open; /* `chunk` prints parts of one line, not whole lines */
     void *ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Draws a compiled program in graphviz's language: the steps before the layers, one layer of each
- * kind, the steps behind the layers. A box is a step with its kernels and weights, an arrow a
+ * kind, the steps after the layers. A box is a step with its kernels and weights, an arrow is a
  * value.
  */
 #ifndef XM_PLUGIN_CLI_PICTURE_H
@@ -9,7 +9,7 @@
 
 #include "plugin/program_view.h"
 
-/* All layers, one of each kind. */
+/* Draw all steps, with one layer of each kind. */
 #define XM_PICTURE_OF_ALL UINT64_MAX
 
 /* Appends the picture. `layer`: draws this layer alone; XM_PICTURE_OF_ALL: the whole program. */

@@ -10,13 +10,13 @@
 #include "plugin/cli/cli.h"
 #include "plugin/pipeline/prefix_store.h"
 
-/* A command's arguments have one of these, zeroed. */
+/* Member of a command's arguments; initially zero. */
 struct xm_cli_prefix_cache {
     const char *folder; /* NULL: not given */
     uint64_t mib;       /* 0: not given    */
 };
 
-/* Their rows in a command's table; `at` is the offset of the struct in its arguments. */
+/* The rows of these options; `at` is the struct's offset in the command's arguments. */
 /* clang-format off */
 #define XM_CLI_PREFIX_CACHE_ROWS(at)                                                                \
     { 0, "prefix-cache",      XM_CLI_TEXT,  (at) + offsetof(struct xm_cli_prefix_cache, folder), "DIR", "keep the KV cache of ended texts in files of this folder, made if it is missing; prompts that begin alike start from them" }, \
@@ -25,8 +25,8 @@ struct xm_cli_prefix_cache {
 
 /* XM_EXIT_USAGE: a size is given without a folder. */
 int xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a);
-/* The store of a model; *out is NULL where no folder is given. The caller closes it. The sentence
- * of a failure names the option. */
+/* Opens the store of a model; *out is NULL if no folder is given. The caller closes it. The
+ * sentence of a failure names the option. */
 enum xm_status xm_cli_prefix_cache_open(const struct xm_cli_prefix_cache *a,
                                         struct xm_compiled *compiled,
                                         struct xm_prefix_store **out,

@@ -19,16 +19,16 @@ struct xm_profile_kernel {
     uint64_t runs, ns, unmeasured;
 };
 
-/* Most kernels of a step; further kernels are added to the last one. */
+/* Maximum number of kernels of a step; further ones are added to the last. */
 enum { XM_PROFILE_KERNELS = 32 };
 struct xm_profile_group {
     const char *op;
     /* the longest total time first */
     struct xm_profile_kernel kernels[XM_PROFILE_KERNELS];
     size_t n_kernels;
-    uint64_t steps;        /* most steps of this group in one run  */
-    uint64_t runs, ns;     /* runs of steps; time of their kernels */
-    uint64_t steps_so_far; /* in the run whose rows are being taken */
+    uint64_t steps;        /* maximum number of this group's steps in a run */
+    uint64_t runs, ns;     /* number of runs of steps; time of their kernels */
+    uint64_t steps_so_far; /* in the run that is being read */
     uint64_t bytes, multiply_adds;
     bool on_host;
 };
@@ -40,15 +40,15 @@ struct xm_profile {
         struct xm_profile_group *groups;
         size_t n, capacity;
     } phases[XM_PROFILE_PHASES];
-    struct xm_profile_group step; /* the step whose rows are being taken */
+    struct xm_profile_group step; /* the step whose rows are being read */
     uint32_t step_index;
-    enum xm_profile_phase phase; /* of the run being taken */
+    enum xm_profile_phase phase; /* of the run that is being read */
     bool has_prompt;
-    struct xm_error err; /* the first failure; the other runs are counted all the same */
+    struct xm_error err; /* the first failure; other runs are counted nevertheless */
 };
 
-/* Begins to measure `r`. XM_DEVICE: the device cannot. `r` must live until its last run is taken
- * and the trace is written; the model, until the profile is printed. */
+/* Starts measuring `r`. XM_DEVICE: the device cannot measure. `r` must live until its last run has
+ * been taken and the trace is written; the model must live until the profile is printed. */
 enum xm_status xm_profile_begin(struct xm_profile *p, struct xm_infer *r, bool traces,
                                 struct xm_error *err);
 /* Takes the rows of the runs since the last call and adds them to `phase`. */

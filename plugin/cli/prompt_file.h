@@ -23,11 +23,11 @@ enum xm_status xm_file_read_all(int fd, const char *name, const char *what,
                                 uint32_t most_mib, struct xm_strbuf *out,
                                 struct xm_error *err);
 
-/* The same for the file or pipe at `path`. */
+/* As xm_file_read_all, for the file or pipe at `path`. */
 enum xm_status xm_file_read(const char *path, const char *what, uint32_t most_mib,
                             struct xm_strbuf *out, struct xm_error *err);
 
-/* A prompt's file in sentences: its path, or "standard input" for "-". */
+/* Returns the name of a prompt's file for sentences: its path, or "standard input" for "-". */
 const char *xm_prompt_file_name(const char *path);
 /* Appends the prompt in the file `path` ("-": standard input), without the byte order mark and the
  * newline at its end that editors and echo add. */
@@ -36,23 +36,24 @@ enum xm_status xm_prompt_file_read(const char *path, struct xm_strbuf *out,
 
 struct xm_prompt_line {
     struct xm_strbuf text; /* owned */
-    size_t number;         /* of the line in its file, from 1; 0: the prompt is no line */
+    /* of the line in its file, from 1; 0: the prompt is not a line of a file */
+    size_t number;
 };
 
 /* Several prompts. Zero-initialise. */
 struct xm_prompt_lines {
     struct xm_prompt_line *list; /* owned */
     size_t n, capacity;
-    const char *name;   /* of the file whose lines they are, not owned; NULL: none */
-    size_t n_blank;     /* blank lines, which are no prompts */
-    size_t first_blank; /* number of the first of them       */
+    const char *name;   /* name of the file, not owned; NULL: none */
+    size_t n_blank;     /* number of blank lines, which are not prompts */
+    size_t first_blank; /* number of the first blank line */
 };
-/* Appends one prompt that is no line of a file, whatever `text` contains. */
+/* Appends one prompt that is not a line of a file; `text` may contain anything. */
 enum xm_status xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *text,
                                    size_t n, struct xm_error *err);
-/* Appends a prompt for each line but blank ones: those that are empty or have only spaces and tabs.
- * A line in quotes is a JSON string, in which "\n" is a line break; it may be blank or empty.
- * `name` must outlive the lines. XM_INVALID: the sentence names the file and the line. */
+/* Appends a prompt for each line, except blank lines: those without characters other than spaces
+ * and tabs. A line in quotes is a JSON string, in which "\n" is a newline; it may be blank. `name`
+ * must outlive the lines. XM_INVALID: the sentence names the file and the line. */
 enum xm_status xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
                                      struct xm_prompt_lines *lines, struct xm_error *err);
 void xm_prompt_lines_free(struct xm_prompt_lines *lines);

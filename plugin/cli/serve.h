@@ -11,10 +11,10 @@
 
 struct xm_serve_args {
     struct xm_cli_generation generation; /* first: the common options */
-    struct xm_cli_texts models;          /* of all -m, in their order */
+    struct xm_cli_texts models;          /* the values of all -m, in order */
     struct xm_cli_texts aliases;         /* their names               */
     const char *host, *key_file, *cert_file, *cert_key_file, *cors_origin, *pooling;
-    bool embeddings;             /* their program is made at the start */
+    bool embeddings;             /* make the embedding program at the start */
     uint64_t port, slots, queue; /* queue: UINT64_MAX: not bounded */
     double timeout;              /* seconds */
     struct xm_cli_prefix_cache prefixes;

@@ -10,8 +10,8 @@
 #include "plugin/pipeline/session.h"
 #include "plugin/text/sampling_lists.h"
 
-/* Values of the shared options, those of sampling.def as its kinds are written there. First member
- * of the commands' structs. */
+/* The values of the shared options; the kinds of sampling.def decide the types. First member of the
+ * commands' structs. */
 #define XM_CLI_MEMBER_REAL      float
 #define XM_CLI_MEMBER_WHOLE     uint64_t
 #define XM_CLI_MEMBER_COUNT     uint64_t
@@ -33,17 +33,17 @@ extern const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_
 /* Sets the sampling options to "not given": NaN, UINT64_MAX, or NULL. Call it before the options
  * are parsed. */
 void xm_cli_generation_open(struct xm_cli_generation *a);
-/* Whether the option of a row of sampling.def, which has numbers, is given. */
+/* Whether the option of a numeric row of sampling.def is given. */
 bool xm_cli_sampling_is_given(const struct xm_cli_generation *a, size_t row);
-/* The option by which tokens are to be drawn although --temp is not given: then the temperature is
- * the one that the model's files recommend, or llama.cpp's default. NULL: no such option. */
+/* Returns an option that asks for sampling although --temp is not given: then the temperature is
+ * that of the model's files, or llama.cpp's default. NULL: no such option is given. */
 const char *xm_cli_sampling_option(const struct xm_cli_generation *a);
 #define XM_CLI_DEFAULT_TEMPERATURE 0.8f
-/* Checks the ranges and fills *out but for its lists; options that are not given have no effect.
+/* Checks the ranges and fills *out, except its lists; options that are not given have no effect.
  * XM_INVALID: a value is out of range; the sentence begins with "option --NAME". */
 enum xm_status xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
                                struct xm_error *err);
-/* The lists of the options, for the texts of which `package` has a tokenizer; *lists, which the
+/* Makes the lists of the options; `package` has the tokenizer for their texts. *lists, which the
  * caller frees, must outlive *out. */
 enum xm_status xm_cli_sampling_lists(const struct xm_cli_generation *a,
                                      const struct xm_package *package,
@@ -60,22 +60,22 @@ struct xm_cli_stops xm_cli_stops(const struct xm_cli_generation *a);
 struct xm_text_out {
     bool has_text;      /* false: there is no tokenizer; token ids are written instead */
     bool stream;        /* false: nothing is written                                   */
-    bool show_thoughts; /* set by the caller behind xm_text_out_begin                  */
+    bool show_thoughts; /* set by the caller after xm_text_out_begin */
     bool on_terminal;   /* standard output is a terminal                               */
     bool styles;        /* thoughts are written faint                                  */
     bool in_thought;    /* the last piece was a thought                                */
-    bool in_line;       /* the last line has no end yet                                */
-    bool in_call;       /* what was written last is a call of a tool                   */
+    bool in_line;       /* the last line is incomplete */
+    bool in_call;       /* the last piece was a tool call */
     bool wrote;         /* something was written                                       */
-    size_t n_thought;   /* tokens of thoughts that were not shown                      */
+    size_t n_thought;   /* tokens of thoughts that are not shown */
 };
 
 /* Initialises all members. */
 void xm_text_out_begin(struct xm_text_out *o, bool has_text, bool stream);
-/* The on_piece callback of struct xm_generation; ctx is a struct xm_text_out. False: stop, because
- * Ctrl-C was pressed. */
+/* The on_piece callback of struct xm_generation; ctx is a struct xm_text_out. Returns false after
+ * Ctrl-C, which ends the text. */
 bool xm_text_out_piece(const struct xm_piece *piece, void *ctx);
-/* Ends the line of the text. `is_whole` is false for a failed run, whose line is ended only if
+/* Ends the line of the text. `is_whole` false: the run failed; then the line is ended only if
  * something was written. */
 void xm_text_out_finish(struct xm_text_out *o, bool is_whole);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measuring kernels beside a model: a process of its own builds the kernels that could run the
- * steps for which nothing has been measured on the device, while the model answers, and times them
- * when the model is idle (plugin/bench_kernels/tune_beside.c has the words that they exchange). The
- * next start takes what was chosen.
+ * Measures kernels beside a model, in a process of its own. While the model answers, the process
+ * builds the kernels for steps that have not been measured on the device; when the model is idle,
+ * it times them (plugin/bench_kernels/tune_beside.c describes the messages). The next start of the
+ * program uses the choices.
  *
- * A process of its own, because a kernel that was never tried may crash its process or hang.
+ * A separate process is used because a kernel that was never tried may crash its process or
+ * hang.
  */
 #ifndef XM_PLUGIN_CLI_TUNER_PROCESS_H
 #define XM_PLUGIN_CLI_TUNER_PROCESS_H
@@ -16,18 +17,18 @@ struct xm_cli_model;
 struct xm_cli_target;
 struct xm_cli_tuner;
 
-/* Starts it, for a command that allows that (xm_cli_target.tunes). NULL: there is nothing to
- * measure, no folder to keep it in, or nobody wants it: without --tune it starts on GPUs only, and
- * when a progress line is shown. With --tune a sentence on standard error says why nothing can be
- * measured, here and later; without, it is logged for -v. */
+/* Starts the process, for commands that allow it (xm_cli_target.tunes). NULL: there is nothing to
+ * measure, no folder for the choices, or measuring is not wanted: without --tune it starts only on
+ * GPUs, and only if progress lines are shown. With --tune a sentence on standard error says why
+ * nothing can be measured, here and later; without it the sentence is logged for -v. */
 struct xm_cli_tuner *xm_cli_tuner_start(const struct xm_cli_model *m,
                                         const struct xm_cli_target *t,
                                         const char *cache_dir);
-/* Call it while the model is idle: times kernels, once all are built, until their timed runs have
- * taken 2 s, and shows a progress line. With --tune, or `waits`, it waits until they are built.
- * Without effect once nothing is left to measure, and on NULL. A line that is typed on the terminal
- * `keys` (-1: none) ends it, and stays to be read. Ctrl-C ends it, too; xm_cli_interrupted says so
- * then, and the caller decides whether that ends the command. Returns whether a choice was kept. */
+/* Call it while the model is idle: once all kernels are built, times them until timed runs have
+ * taken 2 s, and shows a progress line. With --tune, or `waits`, it waits until they are built. No
+ * effect if nothing is left to measure, or on NULL. A line typed on the terminal `keys` (-1: none)
+ * ends it, and can still be read afterwards. Ctrl-C ends it too; then xm_cli_interrupted returns
+ * true, and the caller decides whether to end the command. Returns whether a choice was stored. */
 bool xm_cli_tuner_run(struct xm_cli_tuner *t, bool waits, int keys);
 /* Ends the process; NULL is allowed. */
 void xm_cli_tuner_end(struct xm_cli_tuner *t);

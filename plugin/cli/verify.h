@@ -9,11 +9,11 @@
 #include "plugin/cli/cli.h"
 #include "plugin/program_util/npy.h"
 
-/* Makes each step take the nth of its kernels in models that are opened from now on (XM_FORCE). */
+/* In models opened from now on, makes each step use its nth kernel (XM_FORCE). */
 void xm_verify_force(uint64_t nth);
-/* Runs the tokens and then `decode` more, compares every step and prints the result. With
- * every_kernel `m` was opened with the first kernel of each step, and is closed and opened again
- * with the next as long as there is one. XM_EXIT_TOLERANCE: a step is over its tolerance. */
+/* Runs the tokens and then `decode` more, compares every step and prints the result. every_kernel:
+ * `m` was opened with the first kernel of each step; it is closed and opened again with the next
+ * kernel, until there is none. XM_EXIT_TOLERANCE: a step exceeds its tolerance. */
 int xm_verify_steps(struct xm_cli_model *m, const struct xm_cli_target *t,
                     const struct xm_token_list *ids, uint64_t decode, bool every_kernel);
 
