@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe bench: tokens a second, of all combinations of what is asked for.
+ * xemoe bench: measures tokens a second for all combinations of the given option values.
  */
 #include "plugin/cli/bench_parts.h"
 
@@ -27,7 +27,7 @@ find_device(const struct xm_core *core, const char *name, struct xm_bench_device
     if (xm_core_find(core, name, &plugin, &index, &err) != XM_OK)
         return xm_cli_no_device("--device", name, &err);
     out->is_reference = plugin->ops->info == NULL;
-    if (out->is_reference) /* plain code, in one thread */
+    if (out->is_reference) /* it runs plain code in one thread */
         out->info = (struct xm_device_info){.kind = XM_DEVICE_CPU, .compute_units = 1};
     else
         out->info = *plugin->ops->info(plugin, index);
@@ -40,7 +40,8 @@ is_processor(const struct xm_bench_device *d)
     return d->info.kind == XM_DEVICE_CPU;
 }
 
-/* Before anything is run: what is wrong with a name, or with threads for it, comes first. */
+/* Finds the devices and checks options about threads before anything runs, so that mistakes are
+ * reported first. */
 static int
 find_devices(const struct xm_bench_args *a, struct xm_bench_device *out, size_t n)
 {
@@ -74,8 +75,8 @@ struct bench {
     uint64_t *samples_ns; /* owned */
 };
 
-/* Test `i` of a model: those of prompts, then of tokens one by one, then of both. False: there are
- * no more. */
+/* Finds the lengths of test `i` of a model: first the prompt tests, then the generation tests, then
+ * the pairs of both. Returns false: there are no more. */
 static bool
 find_lengths(const struct xm_bench_args *a, size_t i, struct xm_bench_test *t)
 {
@@ -99,7 +100,7 @@ find_lengths(const struct xm_bench_args *a, size_t i, struct xm_bench_test *t)
     return true;
 }
 
-/* A digit of `i`, of which the rest is left. */
+/* Returns the last digit of `i` in this base, and removes it from `i`. */
 static size_t
 take_digit(size_t *i, size_t base)
 {
@@ -114,7 +115,8 @@ take_type(size_t *i, const struct xm_bench_texts *types)
     return types->n ? types->list[take_digit(i, types->n)] : NULL;
 }
 
-/* Combination `i`, in llama-bench's order; false: there are no more. */
+/* Finds combination `i` of the settings, in llama-bench's order. Returns false: there are no
+ * more. */
 static bool
 find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
 {
@@ -133,7 +135,7 @@ find_setting(const struct bench *b, size_t i, struct xm_bench_test *t)
 
 /* ---- a test ------------------------------------------------------------------------ */
 
-/* As llama-bench names it. */
+/* Appends the type of keys or values in the cache, by llama-bench's name. */
 static void
 find_cache_type(const struct xm_cli_model *m, const char *property, struct xm_strbuf *out)
 {
@@ -141,7 +143,7 @@ find_cache_type(const struct xm_cli_model *m, const char *property, struct xm_st
         const char *ours, *ggml;
     } names[] = {{"i8", "q8_0"}, {"u4", "q4_0"}};
     if (m->compiled->ops->get_property(m->compiled, property, out, NULL) != XM_OK)
-        xm_strbuf_add(out, "f32"); /* the reference has no other */
+        xm_strbuf_add(out, "f32"); /* the reference device has no other type */
     for (size_t i = 0; i < XM_ARRAY_LEN(names); i++) {
         if (strcmp(xm_strbuf_text(out), names[i].ours) == 0) {
             xm_strbuf_clear(out);
@@ -201,7 +203,7 @@ print_test(struct bench *b, const struct xm_bench_test *t, const char *time,
     return s;
 }
 
-/* Ctrl-C ends it, and cancels the run that comes next. */
+/* Waits for --delay seconds. Ctrl-C ends the wait, and cancels the next run. */
 static void
 cool_off(const struct bench *b, const struct xm_bench_test *t)
 {
@@ -242,8 +244,8 @@ run_test(struct bench *b, const struct xm_bench_test *t, struct xm_bench_rates *
     return print_test(b, t, begun, &err) == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
 }
 
-/* What fails is said, and the others are run all the same; Ctrl-C ends them all. The code is the
- * first failure's. */
+/* Runs all tests of a setting. After a failure, prints it and continues with the next test; Ctrl-C
+ * ends all. Returns the exit code of the first failure. */
 static int
 run_setting(struct bench *b, struct xm_bench_test *t, size_t *number)
 {
@@ -347,7 +349,8 @@ bench(const struct xm_bench_args *a)
     return code;
 }
 
-/* `--kernels` is another program, to which all other words go; `--sampling` another command. */
+/* Removes a word from argv: --kernels starts another program with the other words, --sampling
+ * another command. */
 static bool
 take_out(const char *word, int *argc, char **argv)
 {
@@ -369,8 +372,7 @@ xm_cli_bench(int argc, char **argv)
         return xm_cli_start_program("bench_kernels", argv);
     if (take_out("--sampling", &argc, argv))
         return xm_cli_bench_sampling(argc, argv);
-    struct xm_bench_args *a =
-        xm_calloc(1, sizeof(*a)); /* lists: too large for the stack */
+    struct xm_bench_args *a = xm_calloc(1, sizeof(*a)); /* too large for the stack */
     static const struct xm_error no_memory = {XM_NO_MEMORY,
                                               "out of memory for the command line"};
     bool done;

@@ -40,9 +40,9 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-enum { N_PROMPT = 512, N_GEN = 128, REPETITIONS = 5 }; /* where nothing is said */
+enum { N_PROMPT = 512, N_GEN = 128, REPETITIONS = 5 }; /* defaults */
 
-/* Of the options that all commands have those that do not stand above under llama-bench's names. */
+/* Copies the common options, except those that the table above has under llama-bench's names. */
 static size_t
 common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
 {
@@ -55,7 +55,7 @@ common_options(struct xm_cli_option out[XM_CLI_N_TARGET_OPTIONS])
         XM_CLI_GROUP("How the models run", "xemoe bench model.gguf --precision f16");
     static const struct xm_cli_option tune = XM_CLI_TUNE_ROW;
     size_t n = 0;
-    out[n++] = group; /* options that are left out make room for it and for --tune */
+    out[n++] = group; /* fits, with --tune, in place of the omitted options */
     for (size_t i = 0; i < XM_CLI_N_TARGET_OPTIONS; i++) {
         for (size_t k = 0; k < XM_ARRAY_LEN(kept); k++) {
             if (xm_cli_target_options[i].name &&
@@ -75,7 +75,7 @@ is_path(const char *text)
     return access(text, F_OK) == 0;
 }
 
-/* `fallback` where there are none. */
+/* Reads numbers; without any texts the value is `fallback`. */
 static enum xm_status
 read_numbers(const char *option, const struct xm_cli_texts *texts, uint64_t least,
              uint64_t fallback, struct xm_bench_values *out, struct xm_error *err)
@@ -102,7 +102,7 @@ read_pairs(struct xm_bench_args *a, struct xm_error *err)
     return XM_OK;
 }
 
-/* The element types of all commands, under llama-bench's names and ours. */
+/* Reads element types; accepts xemoe's and llama-bench's names. */
 static enum xm_status
 read_types(const char *option, const struct xm_cli_texts *texts,
            struct xm_bench_texts *out, struct xm_error *err)
@@ -145,7 +145,8 @@ is_mesh(const char *text)
     return strncmp(text, "MESH:", 5) == 0;
 }
 
-/* llama-bench's A/B, one model over both, is the core's A,B, which is two devices here. */
+/* Converts llama-bench's A/B, one model on both devices, to the core's A,B, because here a comma
+ * separates devices. */
 static void
 name_meshes(struct xm_bench_texts *devices)
 {
@@ -179,7 +180,7 @@ read_values(struct xm_bench_args *a, struct xm_error *err)
     return XM_OK;
 }
 
-/* Values of the common options and of -ub that no device takes. */
+/* Refuses values of the common options and of -ub that no device accepts. */
 static int
 check_settings(const struct xm_bench_args *a)
 {
@@ -245,7 +246,7 @@ xm_bench_args_read(int argc, char **argv, struct xm_bench_args *a, bool *done)
     if (!words)
         return xm_cli_failed(&no_memory);
     int code = parse(argc, words, a, done);
-    xm_free(words); /* values are words of argv */
+    xm_free(words); /* only the array: the words belong to argv */
     if (*done)
         return code;
     code = check(a);

@@ -54,7 +54,7 @@ mean(const struct xm_bench_result *r,
     return r->n_samples ? sum / (double)r->n_samples : 0.0;
 }
 
-/* Of a sample of all runs that could be: divided by n - 1. */
+/* Returns the standard deviation of a sample, with the divisor n - 1. */
 static double
 deviation(const struct xm_bench_result *r,
           double (*sample)(const struct xm_bench_result *r, size_t i))
@@ -79,12 +79,12 @@ xm_bench_sum_up(struct xm_bench_result *r)
 
 enum type { TEXT, WHOLE, BOOL, REAL };
 
-/* Fields of settings that xemoe does not have hold the same value in every test: that which
+/* The fields of a result. Fields for settings that xemoe lacks have a fixed value: the one that
  * llama-bench prints for xemoe's behaviour. */
 struct field {
     const char *name;
     enum type type;
-    /* NULL: the member at the offset: const char *, uint64_t, double */
+    /* a fixed value; NULL: the member at the offset, a const char *, uint64_t or double */
     const char *fixed;
     size_t offset;
 };
@@ -160,7 +160,7 @@ add_value(const struct field *f, const struct xm_bench_result *r, struct xm_strb
     }
 }
 
-/* With the quote doubled where it stands in the text. */
+/* Appends the text in quotes; quotes inside it are doubled. */
 static void
 add_quoted(const char *text, char quote, struct xm_strbuf *out)
 {
@@ -262,7 +262,7 @@ add_samples(struct xm_json_out *j, const struct xm_bench_result *r)
         xm_json_add_real(j, list, NULL, speed(r, i));
 }
 
-/* One object, in one line. */
+/* Appends one JSON object on one line. */
 static void
 add_object(const struct xm_bench_result *r, struct xm_strbuf *out)
 {
@@ -418,12 +418,12 @@ print_speed(const struct xm_bench_result *r, struct xm_strbuf *out)
 
 struct column {
     const char *title;
-    int width;     /* characters; negative: flush left */
-    unsigned when; /* enum xm_bench_column; 0: always  */
+    int width;     /* characters; negative: left-aligned */
+    unsigned when; /* enum xm_bench_column, the condition to print it; 0: always */
     void (*print)(const struct xm_bench_result *r, struct xm_strbuf *out);
 };
 
-/* Those of the test itself are the last two: the others are alike in most tests. */
+/* The last two columns describe the test itself; the others are often equal in all tests. */
 enum { N_TEST_COLUMNS = 2 };
 /* clang-format off */
 static const struct column columns[] = {
@@ -443,7 +443,7 @@ static const struct column columns[] = {
 };
 /* clang-format on */
 
-/* The characters of UTF-8: bytes that do not continue one. */
+/* Returns the number of UTF-8 characters: bytes that do not continue a character. */
 static int
 characters(const char *text)
 {
@@ -468,8 +468,8 @@ is_known(const struct xm_bench_out *o, size_t column)
     return columns[column].when == 0 || (o->columns & columns[column].when);
 }
 
-/* Whether the table is wider than a line: then it has the test's own columns, and the others stand
- * in a line before the tests that they are true of. */
+/* Whether the table is wider than a line: then it has the test's own columns only, and captions
+ * have the contents of the others. */
 static bool
 is_narrow(const struct xm_bench_out *o)
 {
@@ -505,8 +505,9 @@ add_head(const struct xm_bench_out *o, struct xm_strbuf *out)
     xm_strbuf_add(out, "\n");
 }
 
-/* What a narrow table has no columns for, before a table of its own for each group of tests alike:
- * "qwen3moe 30.53B q4_0, size 16.45 GiB, params 30.53 B, backend OpenCL, threads 2". */
+/* Prints the caption of a narrow table, if it differs from the last one: the columns that the table
+ * lacks, "qwen3moe 30.53B q4_0, size 16.45 GiB, params 30.53 B, backend OpenCL, threads 2". A new
+ * table begins below it. */
 static void
 add_caption(struct xm_bench_out *o, const struct xm_bench_result *r,
             struct xm_strbuf *out)
@@ -562,7 +563,7 @@ end_md(const struct xm_bench_out *o, struct xm_strbuf *out)
 
 /* ---- a format ---------------------------------------------------------------------- */
 
-/* NULL: nothing is printed there. */
+/* Writers of each format; NULL: writes nothing. */
 static const struct {
     void (*begin)(const struct xm_bench_out *o, struct xm_strbuf *out);
     void (*test)(struct xm_bench_out *o, const struct xm_bench_result *r,

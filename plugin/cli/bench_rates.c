@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a bench of a model has reached on a device is kept for the forecasts of `xemoe plan`.
+ * Stores the rates that a benchmark of a model reached on a device, for the forecasts of `xemoe
+ * plan`.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 #include "plugin/cli/plan_forecast.h"
 #include "runtime/dry_run.h"
 
-enum { LEAST_PROMPT = 64 }; /* shorter ones read weights more than they multiply */
+/* a shorter prompt takes more time to read weights than to multiply */
+enum { LEAST_PROMPT = 64 };
 
 void
 xm_bench_note_rates(struct xm_bench_rates *r, const struct xm_bench_test *t,
@@ -34,7 +36,7 @@ set(struct xm_config *c, const char *key, const char *value, struct xm_error *er
     return value ? xm_config_set(c, key, value, err) : XM_OK;
 }
 
-/* Whether no option changes what kernels do or where experts are. */
+/* Whether no option changes the kernels' work or the location of experts. */
 static bool
 is_usual(const struct xm_cli_target *t)
 {

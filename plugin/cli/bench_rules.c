@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options of llama-bench that there is one way of here: the value that says so is taken, another
- * is refused. Those about a processor's threads are the driver's matter; to other devices they
- * mean nothing. And llama-bench's spellings: one dash and several letters.
+ * Options of llama-bench for which xemoe has only one behaviour: the value that describes it is
+ * accepted, others are refused. Options about a processor's threads concern the driver; other
+ * devices ignore them. Also converts llama-bench's spelling, one dash and several letters.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,9 +17,11 @@
 /* clang-format off */
 static const struct rule {
     char letter;
-    const char *word, *name;  /* word: llama-bench's, without its dash; NULL: none */
+    const char *word, *name; /* word: llama-bench's, without its dash; NULL: none */
     const char *value, *help;
-    const char *taken;        /* values apart by space, "": the empty one; NULL: it is about threads */
+    /* accepted values, separated by spaces; "": the empty value; NULL: the option is about
+     * threads */
+    const char *taken;
 } rules[] = {
     { 't', NULL,   "threads",         "N",    "ignored on a GPU; a processor has one a compute unit,\nand N says the same", NULL },
     { 'C', NULL,   "cpu-mask",        "MASK", IGNORED, NULL },
@@ -43,7 +45,7 @@ static const struct rule {
     { 0,   NULL,   "no-host",         "0|1",  "0: host memory is used where it helps",            "0" },
 };
 
-/* Of the options that do something. */
+/* llama-bench's words for options that have an effect. */
 static const struct {
     const char *word, *name;
 } spellings[] = {
@@ -69,7 +71,7 @@ xm_bench_rules_options(struct xm_cli_option out[XM_BENCH_MOST_RULES])
 
 /* ---- values ------------------------------------------------------------------------ */
 
-/* Whether `word` of n characters is among the words of `list`. */
+/* Whether `word` (n characters) is one of the words of `list`. */
 static bool
 is_among(const char *list, const char *word, size_t n)
 {
@@ -82,7 +84,7 @@ is_among(const char *list, const char *word, size_t n)
     }
 }
 
-/* Each of its values, with commas between them, is among `taken`. */
+/* Whether each of the given values, separated by commas, is one of `taken`. */
 static bool
 all_taken(const struct xm_cli_texts *given, const char *taken)
 {
@@ -139,7 +141,7 @@ xm_bench_rules_check_threads(const struct xm_bench_args *a,
 
 /* ---- spellings --------------------------------------------------------------------- */
 
-/* NULL: the word is none of them. */
+/* Returns the long name of a llama-bench word; NULL: it is none. */
 static const char *
 long_name(const char *word)
 {
@@ -159,7 +161,7 @@ long_name(const char *word)
 char **
 xm_bench_rules_long_names(int argc, char **argv)
 {
-    enum { WORD = 32 }; /* characters of the longest, with dashes and NUL */
+    enum { WORD = 32 }; /* characters of the longest word, with dashes and NUL */
     const size_t n = (size_t)argc, pointers = (n + 1) * sizeof(char *);
     char **words = xm_calloc(1, pointers + n * WORD);
     if (!words)

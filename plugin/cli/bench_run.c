@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One test of xemoe bench: random tokens behind a cache that is filled, timed several times.
+ * Runs one test of xemoe bench: random tokens after a filled cache, timed several times.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 
 /* ---- the model --------------------------------------------------------------------- */
 
-/* Whether the model that was loaded for one serves the other. */
+/* Whether the model loaded for one test can be used for the other. */
 static bool
 same_model(const struct xm_bench_test *a, const struct xm_bench_test *b)
 {
@@ -35,8 +35,8 @@ xm_bench_unload(struct xm_bench_bed *bed)
     bed->loaded.model = NULL;
 }
 
-/* Kernels are measured before the first test, and the model is opened again to take those that were
- * chosen: the tests of one command must not differ by that. Ctrl-C ends the command. */
+/* Opens the model, measures its kernels, and opens it again with the chosen ones, so that all tests
+ * of a command use the same kernels. Ctrl-C ends the command. */
 static int
 open_measured(struct xm_cli_model *m, struct xm_cli_target *target)
 {
@@ -81,11 +81,11 @@ xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
 /* ---- tokens ------------------------------------------------------------------------ */
 
 struct tokens {
-    uint64_t state;      /* of the random numbers, the same in each test */
-    uint64_t vocabulary; /* ids below it                                 */
-    bool has_first;      /* what texts begin with                        */
+    uint64_t state; /* state of the random numbers; the same at the start of each test */
+    uint64_t vocabulary; /* ids are below it */
+    bool has_first;      /* texts begin with `first` */
     int32_t first;
-    int32_t *ids; /* room for the longest feed */
+    int32_t *ids; /* memory for the longest feed */
 };
 
 static int32_t
@@ -112,12 +112,12 @@ find_tokens(const struct xm_cli_model *m, uint64_t batch, struct tokens *out,
 
 /* ---- a run ------------------------------------------------------------------------- */
 
-/* Texts that run together; without any, the test's only text is the runner's. */
+/* Texts that run together; without a batch, the test's only text is the token runner's. */
 struct texts {
     struct xm_batch *batch;
     struct xm_sequence **list; /* [test->n_parallel], owned                         */
     struct xm_batch_row *rows;
-    uint64_t past; /* positions of each */
+    uint64_t past; /* number of positions of each text */
 };
 
 struct run {
@@ -130,7 +130,8 @@ struct run {
     char name[XM_BENCH_TEST_CHARS];
 };
 
-/* Every text has tokens of its own, so that they choose experts of their own. */
+/* Feeds n tokens to each text. The texts have different tokens, so that they use different
+ * experts. */
 static enum xm_status
 feed_texts(struct run *r, uint64_t n, struct xm_error *err)
 {
@@ -147,7 +148,7 @@ feed_texts(struct run *r, uint64_t n, struct xm_error *err)
     }
     texts->past += n;
     XM_TRY(texts->batch->ops->run(texts->batch, texts->rows, (uint32_t)count, err));
-    /* as the runner of one text does */
+    /* fails for unsound logits, as the runner of one text does */
     for (uint32_t i = 0; i < count && !xm_dry_run(); i++) {
         uint64_t rows, vocabulary;
         const float *row = texts->batch->ops->logits(texts->batch, i, &rows, &vocabulary);
@@ -169,7 +170,7 @@ feed(struct run *r, uint64_t n, struct xm_error *err)
     return xm_token_runner_feed(r->runner, t->ids, n, 1, err);
 }
 
-/* Of each text. */
+/* Returns how many tokens of each text run at once. */
 static uint64_t
 tokens_at_once(const struct xm_bench_test *t)
 {
@@ -193,7 +194,7 @@ feed_one_by_one(struct run *r, uint64_t n, struct xm_error *err)
     return XM_OK;
 }
 
-/* What goes on now; `run`: from 1, 0: none of those that are timed. */
+/* Shows the progress; `run`: number of the timed run, from 1; 0: not a timed run. */
 static void
 say(const struct run *r, const char *what, uint64_t run)
 {
@@ -208,7 +209,7 @@ say(const struct run *r, const char *what, uint64_t run)
                          r->name, what, which);
 }
 
-/* The texts have the positions that the device could keep; how many. */
+/* Returns the number of positions that the device could keep, which the texts have now. */
 static uint64_t
 keep_positions(struct run *r, uint64_t past)
 {
@@ -223,7 +224,7 @@ keep_positions(struct run *r, uint64_t past)
     return texts->past;
 }
 
-/* The cache holds the tokens of the depth, and no others. Layers with a window may have lost
+/* Restores the cache to the depth's tokens. Layers with a sliding window may have lost some of
  * them: then they are fed again. */
 static enum xm_status
 return_to_depth(struct run *r, struct xm_error *err)
@@ -244,8 +245,8 @@ weights_to_come(const struct run *r)
     return stats.weight_bytes_to_come;
 }
 
-/* Few tokens do not meet all experts: the others' pages would come while it is timed. A Ctrl-C is
- * met by the run that comes next. */
+/* Waits until all weights are in memory, because few tokens do not touch all experts, whose pages
+ * would otherwise be read while a run is timed. Ctrl-C cancels the next run. */
 static void
 wait_for_weights(struct run *r)
 {
@@ -256,8 +257,9 @@ wait_for_weights(struct run *r)
         nanosleep(&moment, NULL);
 }
 
-/* What a test builds or allocates at its first launches is not timed. Short runs are repeated for a
- * tenth of a second: until then, processors that slept wake late at each launch. */
+/* Runs the test untimed, so that first launches' builds and allocations are not timed. Short runs
+ * are repeated for a tenth of a second, because processors that were idle react slowly to each
+ * launch until then. */
 static enum xm_status
 warm_up(struct run *r, struct xm_error *err)
 {

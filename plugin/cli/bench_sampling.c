@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Times are of the code that serves texts: each text has its row of logits, and the texts of a step
- * are chosen side by side on all cores (pipeline/chooser.h). Rows are normally distributed:
- * `peaked` as language models give them (standard deviation 3, a few tokens stand out), `flat` with
- * standard deviation 1, where filters have the most to look at.
+ * Measures the code that serves texts: each text has a row of logits, and the texts of a step are
+ * chosen in parallel on all cores (pipeline/chooser.h). Rows are normally distributed: `peaked`
+ * like those of language models (standard deviation 3, a few tokens stand out), `flat` with
+ * standard deviation 1, the hardest case for filters.
  */
 #include "plugin/cli/bench_sampling.h"
 
@@ -29,7 +29,7 @@ enum {
 };
 _Static_assert((DEPTH + STEPS) * MOST_TEXTS <= ACCEPTED, "the prompt has tokens for all");
 
-static const uint64_t vocabularies[] = {152064, 262144}; /* Qwen 3's, Gemma's */
+static const uint64_t vocabularies[] = {152064, 262144}; /* of Qwen 3 and of Gemma */
 static const size_t text_counts[] = {1, MOST_TEXTS};
 
 static const struct sampler {
@@ -63,7 +63,7 @@ static const char *const row_names[] = {"peaked", "flat"};
 
 struct args {
     struct xm_cli_target target; /* first */
-    bool sampling;               /* seen before; here for the help */
+    bool sampling; /* handled earlier by xm_cli_bench; a row only for the help */
     double seconds;
 };
 
@@ -84,11 +84,11 @@ struct bench {
     float *rows[MOST_TEXTS]; /* [vocabulary] */
     int32_t prompt[ACCEPTED];
     uint64_t random;
-    uint64_t model_vocabulary; /* 0: there is no model                       */
-    double step_s;             /* a step of MOST_TEXTS texts; 0: not known   */
-    struct xm_lines lines;     /* to standard output, without --json         */
+    uint64_t model_vocabulary; /* 0: no model is given */
+    double step_s;             /* seconds of a step of MOST_TEXTS texts; 0: not known */
+    struct xm_lines lines;     /* for standard output, without --json */
     struct xm_json_out json;   /* with --json                                */
-    yyjson_mut_val *list;      /* of the measurements in it                  */
+    yyjson_mut_val *list;      /* the list of measurements in `json` */
 };
 
 /* ---- rows of logits --------------------------------------------------------------------- */
@@ -107,7 +107,7 @@ normal(struct bench *b)
     return radius * cos(6.283185307179586 * uniform(b));
 }
 
-/* Of a vocabulary of n tokens. */
+/* Makes a random prompt for a vocabulary of n tokens. */
 static void
 fill_prompt(struct bench *b, uint64_t n)
 {
@@ -126,7 +126,7 @@ fill_row(struct bench *b, float *row, bool is_peaked)
 
 /* ---- times ------------------------------------------------------------------------------ */
 
-/* Seconds of the fastest call that chooses a token for each of these texts. */
+/* Returns the seconds of the fastest call that chooses a token for each of these texts. */
 static enum xm_status
 time_choices(struct bench *b, struct xm_text *texts, size_t n, double *best,
              struct xm_error *err)
@@ -173,27 +173,27 @@ time_sampler(struct bench *b, const struct sampler *s, size_t n, double *best,
 
 /* ---- a step of a model ------------------------------------------------------------------- */
 
-/* Each text has tokens of its own, or all would use the same experts. */
+/* Runs steps of several texts, each with its own tokens, so that they use different experts. */
 static enum xm_status
 run_steps(const struct bench *b, struct xm_batch *batch, struct xm_sequence **sequences,
           double *best, struct xm_error *err)
 {
     struct xm_batch_row rows[MOST_TEXTS];
-    const int32_t *ids = b->prompt; /* the next */
+    const int32_t *ids = b->prompt; /* tokens of the next text */
     *best = INFINITY;
     for (int step = 0; step < STEPS; step++) {
-        const uint64_t n = step == 0 ? DEPTH : 1; /* the first is the prompts' */
+        const uint64_t n = step == 0 ? DEPTH : 1; /* the first step runs the prompts */
         for (uint64_t i = 0; i < MOST_TEXTS; i++, ids += n)
             rows[i] = (struct xm_batch_row){sequences[i], ids, n, 1};
         const double start = xm_now();
         XM_TRY(batch->ops->run(batch, rows, MOST_TEXTS, err));
         const double took = xm_now() - start;
-        *best = step > 1 && took < *best ? took : *best; /* one warms up */
+        *best = step > 1 && took < *best ? took : *best; /* step 1 warms up */
     }
     return XM_OK;
 }
 
-/* XM_UNSUPPORTED: the model has no sequences. */
+/* Measures a step of the model. XM_UNSUPPORTED: the model does not support sequences. */
 static enum xm_status
 time_step(struct bench *b, struct xm_compiled *c, struct xm_error *err)
 {
@@ -230,7 +230,7 @@ add_json(struct bench *b, const char *row, const char *name, size_t texts, doubl
         xm_json_add_real(&b->json, o, "step_share", s / b->step_s);
 }
 
-/* Without a step it has no column of its shares. */
+/* Returns the table; without a measured step it lacks the column of shares. */
 static struct xm_table
 table_of(const struct bench *b)
 {

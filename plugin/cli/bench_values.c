@@ -17,8 +17,8 @@ struct range {
 
 static const char is_too_large[] = "which is too large";
 
-/* A number that ends at one of `ends`; *text is moved behind it, onto the end. Returns what is
- * wrong with it, as the functions below do; NULL: nothing. */
+/* Reads a number that ends at one of `ends`, and moves *text to that character. Returns NULL, or
+ * what is wrong with the number, as the functions below do. */
 static const char *
 read_number(const char **text, const char *ends, uint64_t *out)
 {
@@ -53,7 +53,7 @@ read_range(const char **text, struct range *r)
     return read_number(text, ",", &r->step);
 }
 
-/* A range that never ends, or is empty, is a mistake. */
+/* Refuses ranges that never end or are empty. */
 static const char *
 check_range(const struct range *r, uint64_t least)
 {

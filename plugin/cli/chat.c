@@ -2,8 +2,8 @@
  *
  * xemoe chat: a conversation on the terminal, or line by line through a pipe.
  *
- * Each turn gives the conversation to the session: of answers only what was said, not what was
- * thought, as templates have it. The session feeds what it does not hold already. A turn that fails
+ * Each turn passes the conversation to the session; answers are included without their thoughts, as
+ * chat templates expect. The session feeds only the tokens that it does not hold yet. A failed turn
  * does not end the conversation (chat_turn.c).
  */
 #include "plugin/cli/chat.h"
@@ -34,7 +34,7 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* One line: a command, or a message to answer. */
+/* Handles one line: a command, or a message to answer. */
 static enum xm_status
 take_line(struct xm_chat *c, const struct xm_strbuf *line, bool *end,
           struct xm_error *err)
@@ -52,8 +52,8 @@ take_line(struct xm_chat *c, const struct xm_strbuf *line, bool *end,
     return XM_OK;
 }
 
-/* Ctrl-C clears what was typed, where that is known. *again: it came where nothing was typed; the
- * second such one in a row ends. */
+/* Whether Ctrl-C ends the chat. It only clears typed text, if the text is known. *again: Ctrl-C was
+ * pressed without typed text; the second one in a row ends the chat. */
 static bool
 is_enough(const struct xm_strbuf *line, bool *again)
 {
@@ -65,7 +65,7 @@ is_enough(const struct xm_strbuf *line, bool *again)
     return is_second;
 }
 
-/* In an MPI job the first process reads, and all go on with its line. */
+/* Reads a line. In an MPI job the first process reads it, and all processes use it. */
 static enum xm_line
 read_line(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *err)
 {
@@ -117,7 +117,7 @@ converse(struct xm_chat *c, struct xm_line_input *in, struct xm_error *err)
     return s;
 }
 
-/* All there is, also of a conversation that something has ended. */
+/* Prints the whole conversation, even if it ended early. */
 static enum xm_status
 print_json(const struct xm_chat *c, struct xm_error *err)
 {

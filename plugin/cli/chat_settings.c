@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The settings of a chat: their names, ranges and texts are those of the program's options.
+ * The settings of a chat. Their names, ranges and texts are those of the program's options.
  *
- *     /set or an option  >  what the model's files recommend  >  the default
+ *     /set or an option  >  the recommendation of the model's files  >  the default
  *
- * Each number of sampling.def is a setting; texts and lists are options only.
+ * Each number in sampling.def is a setting; texts and lists can only be set by options.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -23,13 +23,14 @@ enum kind { REAL, WHOLE, SEED };
 #define AT(member) offsetof(struct xm_chat_args, member)
 enum { NO_SAMPLING = -1 };
 static const struct setting {
-    const char *name, *others; /* others: what people know it as, apart by spaces; may be NULL */
+    /* others: other names that users know, separated by spaces; may be NULL */
+    const char *name, *others;
     enum kind kind;
-    size_t at;          /* float, uint64_t or const char * */
-    int sampling;       /* row of sampling.def             */
-    uint64_t open;      /* WHOLE: not given                */
-    double unsaid;      /* nobody recommends anything      */
-    const char *zero;   /* what 0 means; NULL: 0           */
+    size_t at; /* offset of a float, uint64_t or const char * in the arguments */
+    int sampling; /* row of sampling.def, or NO_SAMPLING */
+    uint64_t open; /* WHOLE: the value that means "not given" */
+    double unsaid; /* default without a recommendation */
+    const char *zero; /* what 0 means, shown for it; NULL: shows 0 */
 } rows[XM_CHAT_N_SETTINGS] = {
 #define ROW_REAL(...)      ROW(REAL, __VA_ARGS__)
 #define ROW_WHOLE(...)     ROW(WHOLE, __VA_ARGS__)
@@ -61,7 +62,7 @@ whole_of(struct xm_chat_args *a, const struct setting *row)
     return (uint64_t *)(void *)((char *)a + row->at);
 }
 
-/* A setting that matters only where tokens are drawn. */
+/* Whether the setting matters only if tokens are sampled. */
 static bool
 is_sampling_setting(const struct setting *row)
 {
@@ -83,7 +84,7 @@ xm_chat_settings_open(struct xm_chat_args *a)
 {
     for (size_t i = 0; i < XM_CHAT_N_SETTINGS; i++) {
         if (rows[i].kind == REAL)
-            *real_of(a, &rows[i]) = NAN; /* which no option takes */
+            *real_of(a, &rows[i]) = NAN; /* a value that no option accepts */
         else if (rows[i].kind == WHOLE)
             *whole_of(a, &rows[i]) = rows[i].open;
     }
@@ -199,7 +200,7 @@ show(const struct xm_chat *c, size_t i)
     xm_strbuf_free(&value);
 }
 
-/* --grammar or --json-schema, which no setting changes. */
+/* Shows --grammar or --json-schema, which no setting can change. */
 static void
 show_grammar(const struct xm_chat *c)
 {
@@ -214,7 +215,7 @@ show_grammar(const struct xm_chat *c)
             g->grammar ? "grammar" : "json-schema", shown.text);
 }
 
-/* 0.7 and not 0.699999988: as it was given. */
+/* Returns the number as it was typed: 0.7 instead of 0.699999988. */
 static double
 as_given(float x)
 {
@@ -227,7 +228,7 @@ as_given(float x)
     return near;
 }
 
-/* The number that 0 stands for, as 0.1 of xtc-threshold; 0: it stands for words. */
+/* Returns the number that 0 stands for, such as 0.1 for xtc-threshold; 0: it stands for a word. */
 static double
 number_of(const char *zero)
 {
@@ -261,7 +262,8 @@ xm_chat_settings_add_json(const struct xm_chat_args *args,
 
 /* ---- /set ---------------------------------------------------------------------------- */
 
-/* The row; XM_CHAT_N_SETTINGS: none, which is said. Underscores are dashes. */
+/* Returns the row with this name, in which underscores count as dashes. XM_CHAT_N_SETTINGS: none; a
+ * sentence was printed. */
 static size_t
 find_setting(const char *name, size_t n)
 {
@@ -282,7 +284,7 @@ find_setting(const char *name, size_t n)
     return XM_CHAT_N_SETTINGS;
 }
 
-/* As the option of that name would take it. */
+/* Parses a value as the option with the setting's name would. */
 static enum xm_status
 parse(const struct xm_chat *c, const struct setting *row, const char *value,
       struct xm_chat_args *out, struct xm_error *err)
@@ -316,7 +318,8 @@ copy_value(const struct setting *row, const struct xm_chat_args *from,
     memcpy((char *)to + row->at, (const char *)from + row->at, bytes[row->kind]);
 }
 
-/* The settings with this one changed; *is_first: to what the chat began with. */
+/* Makes a copy of the settings with this one changed. *is_first: it was reset to its value at the
+ * start of the chat. */
 static enum xm_status
 find_value(const struct xm_chat *c, const struct setting *row, const char *value,
            struct xm_chat_args *out, bool *is_first, struct xm_error *err)
@@ -347,9 +350,9 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
         xm_sampling_take_lists(&c->lists, c->model->package->tokenizer, &sampling, err));
     if (!is_seed) {
         sampling.seed = now->sampling.seed;
-    } else if (is_first) { /* the very one, also if it was chosen at random */
+    } else if (is_first) { /* the same seed, even if it was random */
         sampling.seed = first->sampling.seed;
-    } else { /* the line that the text stands in goes */
+    } else { /* copied, because the typed line will be freed */
         snprintf(now->seed, sizeof(now->seed), "%s", value);
         a.generation.seed = now->seed;
     }
@@ -369,7 +372,8 @@ change(struct xm_chat *c, size_t i, const char *value, struct xm_error *err)
     return XM_OK;
 }
 
-/* "option --NAME takes …", of an option that nobody gave: what was typed stands in its place. */
+/* Prints the sentence "option --NAME takes …" of the option's parser, with the typed name instead
+ * of "option --NAME". */
 static void
 say_refused(const char *typed, size_t n, const char *sentence)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A turn of a chat: the prompt, the answer, and what is said about it.
+ * A turn of a chat: the prompt, the answer, and messages about it.
  *
- *     messages ──► the last of them that have room ──► prompt ──► answer ──► a message more
+ *     messages ──► the last ones that have room ──► prompt ──► answer ──► a new message
  *
- * Room is the context, or the memory of the KV cache, which is known once it was full. A turn that
- * fails leaves the conversation as it was before its message.
+ * Room is the context, or the memory of the KV cache, which is known after it was full once. A turn
+ * that fails leaves the conversation as it was before its message.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,7 +48,7 @@ xm_chat_context(const struct xm_chat *c)
     return given ? given : trained;
 }
 
-/* The least that bounds prompt and answer together, and its name. 0: nothing does. */
+/* Returns the smaller bound of prompt and answer together, and its name; 0: there is no bound. */
 static uint64_t
 bound(const struct xm_chat *c, const char **name)
 {
@@ -58,8 +58,8 @@ bound(const struct xm_chat *c, const char **name)
     return by_memory ? memory : context;
 }
 
-/* Renders as many of the last turns as leave room for an answer: a quarter of the bound, or what an
- * answer may take at most. XM_INVALID: the last turn alone has no room. */
+/* Renders as many of the last turns as leave room for an answer: a quarter of the bound, or the
+ * maximum length of an answer if that is less. XM_INVALID: the last turn alone has no room. */
 static enum xm_status
 fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
 {
@@ -72,7 +72,8 @@ fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
            xm_conversation_leave_out(&c->conversation))
         XM_TRY(render(c, prompt, err));
     if (xm_generation_room(room, prompt->n) == 0) {
-        c->conversation.first = first; /* the message is refused, the others stay */
+        /* the message is refused; the others stay in the prompt */
+        c->conversation.first = first;
         return xm_fail(err, XM_INVALID,
                        "the message makes a prompt of %zu tokens, which leaves no room "
                        "in a %s of %" PRIu64 ": it is not sent",
@@ -87,10 +88,10 @@ fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
 
 /* ---- the answer ---- */
 
-/* Where pieces go. */
+/* The destination of pieces. */
 struct output {
     struct xm_text_out text; /* first: xm_cli_piece_out writes it */
-    double first;            /* when the first token came; 0: not yet */
+    double first;            /* time of the first token; 0: none yet */
 };
 
 static bool
@@ -119,8 +120,9 @@ note_times(struct xm_chat *c, const struct xm_generation_result *result, double 
     c->all.decode_weight_bytes += t->decode_weight_bytes;
 }
 
-/* The reader of a pipe, as in "xemoe chat | tee log", often writes to the terminal that standard
- * error is: it gets a moment, so that the answer stands there before what comes next. */
+/* Waits a moment for the reader of a pipe, as in "xemoe chat | tee log". It often writes to the
+ * terminal that is also standard error, so that the answer should be there before the next
+ * messages. */
 static void
 await_reader(void)
 {
@@ -135,7 +137,7 @@ await_reader(void)
         if (ioctl(STDOUT_FILENO, FIONREAD, &left) != 0)
             return;
     }
-    nanosleep(&step, NULL); /* it has read all, and writes it */
+    nanosleep(&step, NULL); /* the pipe is empty: the reader is writing */
 }
 
 static enum xm_status
@@ -165,7 +167,7 @@ write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
     xm_cli_show_builds();
     enum xm_status s = xm_session_run(c->session, &run, result, err);
     xm_cli_hide_builds();
-    /* Always: the line is ended, and styles with it, before a sentence says what failed. */
+    /* always, so that line and styles are ended before an error is printed */
     xm_text_out_finish(&o.text, s == XM_OK);
     xm_prefix_store_say(c->prefixes);
     if (c->interactive)
@@ -177,7 +179,7 @@ write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
 
 /* ---- what is said about it ---- */
 
-/* Why an answer ends that the model has not ended. */
+/* Prints why an answer ended, if the model did not end it. */
 static void
 tell_limit(const struct xm_chat *c, enum xm_finish finish)
 {
@@ -187,7 +189,7 @@ tell_limit(const struct xm_chat *c, enum xm_finish finish)
         xm_say("the answer was cut after %" PRIu64 " tokens (-n)", c->args->tokens);
 }
 
-/* Of the tokens behind the first one, which comes of the prompt. */
+/* Prints the speed of the tokens after the first one, which belongs to the prompt. */
 static void
 tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
 {
@@ -203,7 +205,8 @@ tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
             dim ? XM_STYLE_NOT_DIM : "");
 }
 
-/* Templates want turn by turn: a message without an answer would not be one. */
+/* Appends the answer to the conversation, even an empty one, because templates expect turns to
+ * alternate. */
 static enum xm_status
 note_answer(struct xm_chat *c, const struct xm_generation_result *r, struct xm_error *err)
 {
@@ -220,8 +223,8 @@ note_answer(struct xm_chat *c, const struct xm_generation_result *r, struct xm_e
 
 /* ---- a turn ---- */
 
-/* What has no memory for so many tokens may have it for fewer: older turns are left out. Whether
- * there is an older one. */
+/* Handles missing memory for a prompt: a shorter one may fit, so older turns will be left out.
+ * Returns whether there are older turns. */
 static bool
 makes_room(struct xm_chat *c, size_t prompt, const struct xm_error *why)
 {
@@ -229,12 +232,12 @@ makes_room(struct xm_chat *c, size_t prompt, const struct xm_error *why)
     if (why->status != XM_NO_MEMORY || prompt < 2 ||
         !xm_conversation_leave_out(&c->conversation))
         return false;
-    c->conversation.first = first; /* fit says how many */
+    c->conversation.first = first; /* fit prints how many are left out */
     c->memory_tokens = prompt - 1;
     return true;
 }
 
-/* An answer that has begun ends where memory does, as it does where the context is full. */
+/* Ends an answer that has begun where memory ends, as if the context were full. */
 static bool
 ends_here(struct xm_chat *c, const struct xm_generation_result *r,
           const struct xm_error *why)
@@ -270,7 +273,7 @@ answer(struct xm_chat *c, struct xm_generation_result *result, struct xm_error *
     return note_answer(c, result, err);
 }
 
-/* Ctrl-C stops the answer, and where nobody is there to go on, the conversation. */
+/* Ctrl-C stops the answer, and, if nobody types, the conversation. */
 void
 xm_chat_take_turn(struct xm_chat *c)
 {

@@ -23,7 +23,8 @@ xm_cli_add_chips(struct xm_strbuf *out)
         xm_strbuf_printf(out, "%s ", cards[i].name);
 }
 
-/* "there is no chip or card 'bgm': did you mean bmg?"; where no name is near, all names. */
+/* Fails with "there is no chip or card 'bgm': did you mean bmg?", or with all names if none is
+ * similar. */
 static int
 no_chip(const char *name)
 {
@@ -40,7 +41,7 @@ no_chip(const char *name)
                             "you mean %s?",
                             name, near.best);
     struct xm_strbuf all = {0};
-    xm_cli_add_chips(&all); /* with a space at the end */
+    xm_cli_add_chips(&all); /* ends with a space */
     const int code =
         xm_cli_usage("option --device-as: there is no chip or card '%.60s'; "
                      "there are %.*s",
@@ -49,7 +50,7 @@ no_chip(const char *name)
     return code;
 }
 
-/* "GPU.0,GPU.1" or "2xb580", as plan takes them. */
+/* Whether the names are of several devices, as plan accepts them: "GPU.0,GPU.1" or "2xb580". */
 static bool
 names_several(const char *device, const char *device_as)
 {

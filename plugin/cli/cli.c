@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Failures: their sentences, and what to do about them.
+ * Prints failures: their sentences, and advice.
  */
 #include "plugin/cli/cli.h"
 
@@ -15,7 +15,7 @@
 #include "runtime/util/slice.h"
 #include "runtime/util/utf8.h"
 
-/* What to do about a failure; elsewhere its sentence says enough. */
+/* Advice for statuses whose sentences do not say enough. */
 /* clang-format off */
 static const struct {
     enum xm_status status;
@@ -68,7 +68,7 @@ has_option(const struct xm_cli_spec *spec, const char *name)
     return has;
 }
 
-/* The option of the command that sets the property which begins here, of n characters; NULL: none
+/* Returns the command's option that sets the property with this name of n characters; NULL: none
  * does. */
 static const char *
 option_of(const char *word, size_t n)
@@ -80,8 +80,8 @@ option_of(const char *word, size_t n)
     return NULL;
 }
 
-/* Sentences of the library name properties: a person has given options. A name in quotes is meant
- * as it stands. */
+/* Appends a sentence. The library's sentences name properties, which are replaced by the options
+ * that the user gave. Names in quotes are not replaced. */
 static void
 add_sentence(const char *text, struct xm_strbuf *to)
 {
@@ -103,6 +103,7 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
 {
     const char *said = err->text[0] ? err->text : xm_status_text(err->status);
     char text[XM_ERROR_TEXT];
+    /* file names may have control characters */
     xm_utf8_show(xm_slice_of(said, strlen(said)), text,
                  sizeof(text)); /* names of files */
     struct xm_strbuf sentence = {0};
@@ -128,7 +129,8 @@ xm_cli_failed(const struct xm_error *err)
     return xm_cli_exit_code(err->status);
 }
 
-/* The one of "CPU, GPU.0; …" that is called so but for the case; empty: none is. */
+/* Returns the name in "CPU, GPU.0; …" that differs from `name` only in letter case; empty: there is
+ * none. */
 static struct xm_slice
 find_same_but_case(const char *list, const char *name)
 {
@@ -142,8 +144,8 @@ find_same_but_case(const char *list, const char *name)
     return xm_slice_of("", 0);
 }
 
-/* The library's sentence, "Device with … name is not registered …; available: GPU, REFERENCE",
- * is OpenVINO's; behind another semicolon stands what this computer lacks. */
+/* Rewrites the library's sentence, which is OpenVINO's "Device with … name is not registered …;
+ * available: GPU, REFERENCE"; after another semicolon follows what is missing on this computer. */
 int
 xm_cli_no_device(const char *option, const char *name, const struct xm_error *err)
 {

@@ -97,7 +97,7 @@ xm_cli_no_command(const char *name)
     struct xm_suggestion near = xm_suggest_for(name, strlen(name));
     for (size_t i = 0; i < xm_cli_n_commands; i++)
         xm_suggest(&near, xm_cli_commands[i].name);
-    xm_suggest_list(&near, "help --help --version"); /* main.c has them */
+    xm_suggest_list(&near, "help --help --version"); /* main.c handles these */
     return near.best
                ? xm_cli_usage("there is no command '%s': did you mean '%s'? See 'xemoe "
                               "--help'",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe compile: a compiled model as a file, for `xemoe generate -m FILE` and `xemoe chat -m FILE`.
+ * xemoe compile: writes a compiled model to a file, for `xemoe generate -m FILE` and `xemoe chat -m
+ * FILE`.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -24,8 +25,8 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* What is there is replaced only where it is another compiled model: a slip of the keyboard would
- * else cost the model itself. */
+/* Refuses to replace an existing file unless it is a compiled model, because a typing error could
+ * overwrite the model itself. */
 static int
 check_output(const char *path)
 {
@@ -42,7 +43,8 @@ check_output(const char *path)
                                  path);
 }
 
-/* Compiling a compiled file would copy it, whatever the options say. */
+/* Refuses a compiled file as input, because compiling it would only copy it and ignore the
+ * options. */
 static int
 check_input(const char *path)
 {
@@ -126,10 +128,11 @@ xm_cli_compile(int argc, char **argv)
         code = check_output(a.file);
     if (code != XM_EXIT_OK)
         return code;
-    /* That has read the old one, which may be replaced. */
+    /* the check above has read the old file, which may be replaced */
     xm_new_file_spare_inputs(false);
     a.target.refers = true;
-    a.target.warm_up = XM_CLI_WARM_UP_ALWAYS; /* what launches need is in the file, too */
+    /* so that the file also has code that drivers compile at launches */
+    a.target.warm_up = XM_CLI_WARM_UP_ALWAYS;
     const struct xm_compile_options compile = {.sampled_logits = true};
     code = xm_cli_model_open(&m, &a.target, &compile);
     if (code != XM_EXIT_OK)

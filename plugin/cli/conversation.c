@@ -19,7 +19,7 @@ is_by(const struct xm_conversation *c, size_t i, const char *role)
     return i < c->n && strcmp(c->messages[i].role, role) == 0;
 }
 
-/* Where turns begin. */
+/* Returns the index of the first turn's message. */
 static size_t
 turns_begin(const struct xm_conversation *c)
 {
@@ -51,7 +51,8 @@ xm_conversation_pop(struct xm_conversation *c)
     if (c->n <= turns_begin(c))
         return;
     xm_strbuf_free(&c->messages[--c->n].text);
-    if (c->first >= c->n) /* none of those that were seen is left: there is room again */
+    /* the prompt's messages were all removed: there is room for older ones again */
+    if (c->first >= c->n)
         c->first = turns_begin(c);
 }
 

@@ -20,7 +20,7 @@ show(const char *text)
 
 /* ---- saving -------------------------------------------------------------------------- */
 
-/* An empty file, if there was none: whoever comes second sees the first one's. */
+/* Creates an empty file if there was none, so that only one process can create it. */
 static enum xm_status
 claim(const char *path, bool replace, bool *is_new, struct xm_error *err)
 {
@@ -66,7 +66,7 @@ xm_conversation_save(const struct xm_conversation *c, const char *path, bool rep
 
 /* ---- loading ------------------------------------------------------------------------- */
 
-/* All of an open file. It is read and not mapped, so that it may be saved again afterwards. */
+/* Reads an open file. It is not mapped, so that it can be written again later. */
 static enum xm_status
 read_open(int fd, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -86,7 +86,7 @@ read_open(int fd, struct xm_strbuf *out, struct xm_error *err)
     return xm_strbuf_ok(out) ? XM_OK : xm_fail(err, XM_NO_MEMORY, "out of memory");
 }
 
-/* A pipe is not waited for. */
+/* Reads the file; does not block on a pipe. */
 static enum xm_status
 read_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -105,7 +105,8 @@ is(struct xm_slice s, const char *text)
     return xm_slice_equal(s, xm_slice_of(text, strlen(text)));
 }
 
-/* Its place decides whose a message is, but for the first one, which may be the system's. */
+/* Checks and appends a message. Its position decides its role, except for the first one, which may
+ * be the system's. */
 static enum xm_status
 take(struct xm_conversation *c, yyjson_val *message, struct xm_error *err)
 {

@@ -18,11 +18,11 @@ mib(uint64_t bytes)
     return (double)bytes / 1048576.0;
 }
 
-/* What speeds are made of: not known where they are 0. */
+/* The rates to print; 0: not known. */
 struct speeds {
     double prompt_tps, prompt_gflops; /* 2 x multiply-adds with weights */
-    double decode_tps, decode_gbps;   /* of weights */
-    double decode_share;              /* of the streaming rate */
+    double decode_tps, decode_gbps;   /* decode_gbps: bytes of weights */
+    double decode_share;              /* share of the streaming rate */
 };
 
 double
@@ -45,8 +45,8 @@ speeds_of(const struct xm_costs *c)
     return s;
 }
 
-/* Right after the run, so that both figures are of the same moment where it is measured; out of the
- * weights that every token reads, where they lie. */
+/* Called right after the run, so that both rates are of the same time if this one is measured.
+ * Reads weights that every token needs, in the memory that holds them. */
 void
 xm_costs_measure_reading(const struct xm_cli_model *m, bool is_anew, struct xm_costs *c)
 {

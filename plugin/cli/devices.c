@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe devices: what there is, and what the tables and rules make of it.
+ * xemoe devices: lists the devices, their facts, and what tables and rules derive from them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -37,12 +37,13 @@ void
 xm_cli_hex(const uint8_t *bytes, size_t n, char *out)
 {
     for (size_t i = 0; i < n; i++) {
-        bool dash = n == 16 && (i == 4 || i == 6 || i == 8 || i == 10); /* a UUID's */
+        /* positions of the dashes in a UUID */
+        bool dash = n == 16 && (i == 4 || i == 6 || i == 8 || i == 10);
         out += snprintf(out, 4, "%s%02x", dash ? "-" : "", bytes[i]);
     }
 }
 
-/* Which rules fire for a program with a fused MoE and a paged cache. */
+/* Finds the config rules that apply to a program with a fused MoE and a paged cache. */
 static enum xm_status
 find_rules(struct xm_cli_device *d, struct xm_error *err)
 {
@@ -64,7 +65,7 @@ find_rules(struct xm_cli_device *d, struct xm_error *err)
     return s;
 }
 
-/* What Level Zero has to say; without it `why_not` says why. */
+/* Gets the facts of Level Zero; if there are none, copies the reason `why_not`. */
 static void
 ask_level_zero(struct xm_cli_device *d, const struct xm_ze *ze, const char *why_not)
 {
@@ -81,7 +82,7 @@ ask_level_zero(struct xm_cli_device *d, const struct xm_ze *ze, const char *why_
     xm_ze_measure(ze, i, &d->telemetry);
 }
 
-/* As the core calls its devices. */
+/* Makes the name that the core gives to a device. */
 static void
 name_device(const char *plugin, size_t i, size_t n, char name[32])
 {
@@ -91,7 +92,7 @@ name_device(const char *plugin, size_t i, size_t n, char name[32])
         snprintf(name, 32, "%s", plugin);
 }
 
-/* Of n devices, best first. */
+/* Names n devices, best first. */
 static void
 name_devices(struct xm_cli_device *d, size_t n)
 {
@@ -138,7 +139,7 @@ print_json(const struct xm_core *core, const struct xm_cli_device *d, size_t n,
     return s;
 }
 
-/* The OpenCL devices, with room for them in `d`. */
+/* Finds the OpenCL devices; `d` has room for them. */
 static enum xm_status
 find_devices(const struct args *a, const struct xm_device_info *infos, size_t n,
              const struct xm_ze *ze, const char *why_not_zero, struct xm_cli_device *d,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One device of `xemoe devices --json` for programs. What is not known is left out; what Level
- * Zero does not give has its reason under "why_not".
+ * One device of `xemoe devices --json`. Unknown facts are omitted; missing facts of Level Zero have
+ * their reason in "why_not".
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices of plugins that are libraries of others (xemoe/plugin.h), in `xemoe devices`.
+ * The devices of external plugin libraries (xemoe/plugin.h), in `xemoe devices`.
  */
 #include <stdio.h>
 #include <string.h>

@@ -76,7 +76,7 @@ add_option(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_option_r
 
 /* ---- both ---------------------------------------------------------------------------- */
 
-/* The options with their defaults; as text where `j` is NULL. */
+/* Adds the settable properties with their defaults; `j` NULL: prints them as text. */
 static enum xm_status
 show_options(struct xm_lines *o, struct xm_json_out *j, struct xm_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One device of `xemoe devices` for people.
+ * Prints one device of `xemoe devices` as text.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -20,7 +20,7 @@ struct args {
     struct xm_cli_target target; /* first: the common options */
     struct xm_cli_texts prompts;
     const char *file, *pooling, *out;
-    uint64_t dimensions; /* 0: all */
+    uint64_t dimensions; /* 0: the model's width */
 };
 
 /* clang-format off */
@@ -62,7 +62,7 @@ read_texts(const struct args *a, struct xm_prompt_lines *out, struct xm_error *e
     return s;
 }
 
-/* "lines.txt, line 3: why", or "text 2: why". */
+/* Prints "lines.txt, line 3: why", or "text 2: why". */
 static int
 refuse_text(const struct work *w, size_t i, const char *why)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe generate: continues a prompt, token by token, or several in parallel.
+ * xemoe generate: continues a prompt token by token, or several prompts in parallel.
  */
 #include "plugin/cli/generate.h"
 
@@ -194,13 +194,13 @@ xm_generate_end_profile(const struct xm_cli_model *m, const struct xm_generate_a
     return s;
 }
 
-/* Where pieces go. */
+/* The destination of pieces. */
 struct output {
     struct xm_text_out text;
     struct xm_profile *profile;
 };
 
-/* Before the first piece only the prompt has run. */
+/* Before the first piece only the prompt has run, so that its profile is taken then. */
 static bool
 on_piece(const struct xm_piece *piece, void *ctx)
 {
@@ -226,8 +226,7 @@ run_session(struct xm_cli_model *m, const struct xm_generate_args *a,
     enum xm_status s = xm_session_run(session, run, result, err);
     xm_cli_hide_builds();
     xm_cli_release_interrupt();
-    xm_text_out_finish(&o->text,
-                       s == XM_OK); /* what is said from here on begins a line */
+    xm_text_out_finish(&o->text, s == XM_OK); /* later messages begin on a new line */
     xm_profile_take(profile, profile->has_prompt ? XM_PROFILE_DECODE : XM_PROFILE_PROMPT);
     costs->times = result->times;
     xm_costs_find(m, request, costs);
@@ -276,7 +275,7 @@ xm_generate_end(void)
     return XM_EXIT_CANCELLED;
 }
 
-/* Of a mesh: whether one of its devices would be faster, by what is known of them. */
+/* For a mesh: prints if one of its devices alone would be faster, if that can be forecast. */
 static void
 say_alone(const struct xm_cli_model *m, const struct xm_generate_args *a,
           const struct xm_generation_result *r)
@@ -333,7 +332,7 @@ run_prompt(struct xm_cli_model *m, const struct xm_generate_args *a,
     return code;
 }
 
-/* The conversation that --chat makes of a prompt. */
+/* Returns the conversation that --chat makes of a prompt. */
 static char *
 messages_of(const struct xm_generate_args *a, const struct xm_strbuf *text,
             struct xm_error *err)
@@ -384,13 +383,13 @@ encode(const struct xm_cli_model *m, const struct xm_generate_args *a,
                    : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, out);
 }
 
-/* A single prompt, for check_early. */
+/* A single prompt, checked by check_early. */
 struct early {
     const struct xm_generate_args *a;
     const struct xm_strbuf *text;
 };
 
-/* Compiling takes its time: a prompt that is too long is refused before. */
+/* Refuses a prompt that is too long before the model is compiled, which takes time. */
 static int
 check_early(const struct xm_cli_model *m, const void *ctx)
 {
@@ -419,7 +418,7 @@ run_model(struct xm_cli_model *m, const struct xm_generate_args *a,
     return code;
 }
 
-/* -p, -f, or what comes through a pipe; nothing where there are --ids. */
+/* Reads the prompt from -p, -f or a pipe; nothing with --ids. */
 static int
 read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
 {
@@ -448,8 +447,8 @@ read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
                               "of -p TEXT, -f FILE and --ids IDS");
 }
 
-/* The prompts of --parallel: each line of a file is one; the text of -p is one, whatever it
- * contains. */
+/* Makes the prompts of --parallel: each line of a file, or the text of -p as one prompt, whatever
+ * it contains. */
 static int
 split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
               struct xm_prompt_lines *out)
@@ -471,7 +470,8 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
     return XM_EXIT_OK;
 }
 
-/* Whoever sets how tokens are drawn wants them drawn. */
+/* Sets a temperature if other sampling options are given without one, because their user wants
+ * sampling. */
 static void
 settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
 {
@@ -511,7 +511,8 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
         code = a->parallel ? xm_generate_parallel(&m, a, lines) : run_model(&m, a, text);
     if (code == XM_EXIT_OK) {
         (void)xm_cli_tuner_run(m.tuner, false, -1);
-        xm_cli_forget_interrupt(); /* the text is complete */
+        /* Ctrl-C ended only the measuring: the text is complete */
+        xm_cli_forget_interrupt();
     }
     xm_cli_model_close(&m);
     return code;
@@ -533,7 +534,7 @@ run(struct xm_generate_args *a)
     return code;
 }
 
-/* --chat, and what goes with it only. */
+/* Checks --chat and the options that require it. */
 static int
 check_chat(struct xm_generate_args *a)
 {
@@ -542,7 +543,8 @@ check_chat(struct xm_generate_args *a)
                                                              : NULL;
     uint64_t number;
     const bool is_seed =
-        a->system && xm_parse_whole(a->system, &number); /* llama.cpp's -s */
+        /* a number: probably meant as llama.cpp's -s, the seed */
+        a->system && xm_parse_whole(a->system, &number);
     a->generation.target.needs_chat_template = a->chat;
     if (!a->chat && alone)
         return xm_cli_usage("option %s goes with --chat%s", alone,

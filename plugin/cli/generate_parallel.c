@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe generate --parallel: texts whole, in the order of their prompts.
+ * xemoe generate --parallel: prints complete texts, in the order of their prompts.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@ struct texts {
     const struct xm_cli_model *m;
     const struct xm_generate_args *a;
     struct xm_cli_ids prompts;
-    struct xm_error *refused; /* owned, [prompts.n]; XM_OK: the prompt is sound */
+    struct xm_error *refused; /* owned, [prompts.n]; XM_OK: the prompt was not refused */
     struct xm_generation_result *results; /* owned, [n] */
     bool *is_complete;                    /* owned, [n] */
     const struct xm_prompt_lines *lines;  /* of the prompts; empty with --ids */
-    /* Prompts are lines or rows of a file, of which each makes one text; else the only prompt makes
-     * as many as are asked for. */
+    /* The prompts are lines or rows of a file, and each makes one text. False: one prompt makes as
+     * many texts as requested. */
     bool is_list;
-    size_t n, n_complete, next; /* next: to be written */
+    size_t n, n_complete, next; /* next: the next text to write */
     struct xm_costs costs;
     struct xm_profile profile;
 };
@@ -41,7 +41,7 @@ prompt_of(const struct texts *t, size_t text)
     return t->is_list ? text : 0;
 }
 
-/* The line of the file that has the prompt of a text; 0: it is in no line. */
+/* Returns the line of the file with the prompt of a text; 0: the prompt is not a line. */
 static size_t
 line_of(const struct texts *t, size_t text)
 {
@@ -58,8 +58,8 @@ make_prompts(struct texts *t, size_t n, struct xm_error *err)
     return t->prompts.rows && t->refused ? XM_OK : xm_no_memory(err, "%zu prompts", n);
 }
 
-/* A prompt that cannot be encoded is left empty. Of a list each prompt that is too long for the
- * context is refused; a single one is left to check_room. */
+/* Checks an encoded prompt. One that could not be encoded is left empty. In a list, a prompt that
+ * is too long for the context is refused; a single prompt is checked by check_room. */
 static void
 check_encoded(struct texts *t, size_t i, enum xm_status s)
 {
@@ -107,7 +107,8 @@ encode_ids(struct texts *t)
     return code;
 }
 
-/* Of a list each prompt may be refused; a single one is refused before anything runs. */
+/* Finds and encodes the prompts. In a list each prompt may be refused; a single one is refused
+ * before anything runs. */
 static int
 find_prompts(struct texts *t)
 {
@@ -117,7 +118,7 @@ find_prompts(struct texts *t)
                : code;
 }
 
-/* The longest prompt leaves the least room. */
+/* Checks the room for the longest prompt. */
 static int
 check_room(const struct texts *t)
 {
@@ -131,7 +132,7 @@ check_room(const struct texts *t)
 
 /* ---- texts ------------------------------------------------------------------------- */
 
-/* As generate writes it alone; behind it a NUL, or on a terminal before it a line. */
+/* Writes a text as generate does; after it a NUL, or on a terminal before it a heading line. */
 static void
 write_result(const struct texts *t, size_t i)
 {
@@ -153,7 +154,7 @@ write_result(const struct texts *t, size_t i)
         putchar('\0');
 }
 
-/* A text waits for those of the prompts before its own. */
+/* Writes complete texts; a text waits until those of earlier prompts are written. */
 static void
 on_text(size_t text, void *ctx)
 {
@@ -306,7 +307,8 @@ print_costs(const struct texts *t)
     fputc('\n', stderr);
 }
 
-/* A sentence for each text that failed. XM_EXIT_DEVICE: all of those had no room in the cache. */
+/* Prints a sentence for each failed text. Returns XM_EXIT_DEVICE if all of them failed because the
+ * cache has no room. */
 static int
 say_failures(const struct texts *t)
 {
@@ -345,8 +347,8 @@ report(struct texts *t)
 
 /* ---- the command --------------------------------------------------------------------- */
 
-/* Says where the number of texts is another than --parallel seems to ask for, or where they are
- * copies. */
+/* Prints a note if the number of texts differs from what --parallel suggests, or if the texts are
+ * equal. */
 static void
 say_count(const struct texts *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe info --metadata: the keys and the tensors of a GGUF file, as text and as JSON. A value is
- * written as JSON in both.
+ * xemoe info --metadata: prints the keys and tensors of a GGUF file, as text or as JSON. Values are
+ * JSON in both.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@ enum { FEW_VALUES = 8, SHORT_TEXT = 200 };
 
 /* ---- values -------------------------------------------------------------------------- */
 
-/* At most so many bytes of it. */
+/* Returns a JSON text of at most `most` bytes of `text`. */
 static yyjson_mut_val *
 text_value(struct xm_json_out *j, struct xm_slice text, size_t most)
 {
@@ -32,7 +32,7 @@ text_value(struct xm_json_out *j, struct xm_slice text, size_t most)
     return v;
 }
 
-/* Value i, the first that is left of texts; NULL: out of memory. */
+/* Returns value i; texts must be read in order. NULL: out of memory. */
 static yyjson_mut_val *
 one_value(struct xm_json_out *j, struct xm_gguf_values *l, uint64_t i, size_t most)
 {
@@ -53,7 +53,7 @@ one_value(struct xm_json_out *j, struct xm_gguf_values *l, uint64_t i, size_t mo
     return NULL;
 }
 
-/* The first values; of lists only how many there are is said. */
+/* Returns the first values; for a long list only its length. */
 static yyjson_mut_val *
 few_values(struct xm_json_out *j, struct xm_gguf_values l, size_t most)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Token ids from the command line and from files.
+ * Reads token ids from the command line and from files.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +69,7 @@ read_text(const char *text, size_t n, uint64_t vocabulary, struct xm_cli_ids *ou
 {
     struct xm_token_list *row = add_row(out, err);
     size_t comma =
-        0; /* the character, from 1, where a comma waits for an id; 0: none does */
+        0; /* position, from 1, of a comma that no id has followed yet; 0: none */
     if (!row)
         return XM_NO_MEMORY;
     for (size_t at = 0, length; at < n; at += length ? length : 1) {
@@ -130,7 +130,7 @@ read_content(const struct xm_mapped_file *f, int64_t row, uint64_t vocabulary,
     return s;
 }
 
-/* "FILE" or "FILE:R"; a file whose own name ends like that is taken by its name. */
+/* Opens "FILE" or "FILE:R". A file whose own name ends like "…:R" is opened by its full name. */
 static enum xm_status
 open_file(const char *name, struct xm_mapped_file *f, int64_t *row, struct xm_error *err)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe info: what is in a model file, or in what was compiled of it; with -v also what it compiles
- * to.
+ * xemoe info: prints what a model file, or a compiled model's file, contains; with -v also the
+ * program that it compiles to.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 struct args {
     const char *model, *device, *device_as, *svg, *split;
     uint64_t layer;        /* XM_PICTURE_OF_ALL: not given */
-    const char *cache_dir; /* of compiled kernels; "": none */
+    const char *cache_dir; /* of compiled kernels; "": no cache */
     bool json, verbose, metadata;
 };
 
@@ -40,7 +40,7 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* The one property that the environment sets. */
+/* Returns the only property that an environment variable sets. */
 static struct xm_cli_setting
 numerics_setting(void)
 {
@@ -66,8 +66,8 @@ draw_view(const struct args *a, const struct xm_program_view *v, int *code,
     return s;
 }
 
-/* Compiled as `plan` does: no weight is loaded, no kernel built. *code: of a mistake in the command
- * line that only the program shows. */
+/* Draws the program, compiled as `plan` does: without loading weights or building kernels. *code:
+ * the exit code for a wrong option that only the program reveals. */
 static enum xm_status
 draw(const struct args *a, const struct xm_device_info *info, const struct xm_graph *g,
      int *code, struct xm_error *err)
@@ -87,7 +87,7 @@ draw(const struct args *a, const struct xm_device_info *info, const struct xm_gr
 
 /* ---- the command ------------------------------------------------------------------- */
 
-/* Takes the graph over. */
+/* Prints the model; owns the graph from now on. */
 static enum xm_status
 show(const struct xm_core *core, struct xm_package *p, struct xm_graph *g,
      const struct args *a, struct xm_info *info, struct xm_error *err)
@@ -145,7 +145,7 @@ check_options(const struct args *a)
             "option --svg draws what one device runs: give one of '%.60s'", a->device);
     if (a->metadata && (a->svg || a->verbose))
         return xm_cli_usage("option --metadata goes with --json alone");
-    /* with -v there is something to compile for a device, too */
+    /* with -v the model is also compiled for a device */
     const struct xm_chip_args chip = {.device =
                                           a->device_as && !a->verbose ? a->device : NULL,
                                       .device_as = a->device_as};
@@ -157,7 +157,7 @@ check_options(const struct args *a)
 
 /* ---- a compiled file ------------------------------------------------------------------- */
 
-/* The model that it was compiled from, where that is still there. */
+/* Opens the model that the file was compiled from, if it still exists. */
 static enum xm_status
 look_at_model(const struct xm_import *from, struct xm_package **package,
               struct xm_graph **g, struct xm_error *err)
@@ -255,7 +255,7 @@ show_model(const struct xm_core *core, const struct args *a,
     return s;
 }
 
-/* Reads, draws, shows. A device that is not there is found before anything is read. */
+/* Reads, draws and prints. A missing device is reported before anything is read. */
 static int
 run(const struct args *a, struct xm_info *info)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a compiled model says of itself: whose it is, how it was compiled, and which files it needs.
+ * Prints the facts in a compiled model's file: model, device, options, and the files that it
+ * needs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ for_lines(const char *text, line_fn fn, void *ctx)
     }
 }
 
-/* "name skipped progress nodes" */
+/* Counts a line "name skipped progress nodes". */
 static void
 count_pass(const char *line, size_t n, void *ctx)
 {
@@ -51,7 +52,7 @@ count_pass(const char *line, size_t n, void *ctx)
 struct printing {
     struct xm_lines *o;
     const char *label;
-    char between; /* what stands between a line's first word and the rest */
+    char between; /* separates a line's first word from the rest */
 };
 
 static void
@@ -110,7 +111,7 @@ struct adding {
     yyjson_mut_val *o;
 };
 
-/* "what value" */
+/* Adds a line "name value". */
 static void
 add_pair(const char *line, size_t n, void *ctx)
 {

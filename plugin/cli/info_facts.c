@@ -56,7 +56,8 @@ compare(struct xm_info *out, const char *what, uint64_t graph, uint64_t config)
             (struct xm_info_disagreement){what, graph, config};
 }
 
-/* A model has several kinds of layers, config.json may name one of them. */
+/* Compares experts. A model may have several kinds of layers, of which config.json may describe
+ * one. */
 static void
 compare_experts(struct xm_info *out)
 {
@@ -98,7 +99,7 @@ compare_all(struct xm_info *out)
 {
     const struct xm_model_facts *f = &out->facts;
     const struct xm_hyper_parameters *c = &out->config;
-    /* Layers without attention of the usual kind are not counted in the graph. */
+    /* layers with another kind of attention are not counted in the graph */
     compare(out, "layers", f->layers > c->layers ? f->layers : 0, c->layers);
     compare(out, "hidden size", f->hidden, c->hidden);
     compare(out, "vocabulary", f->vocabulary, c->vocabulary);

@@ -73,7 +73,7 @@ add_formats(struct xm_json_out *j, const struct xm_model_facts *f)
     }
 }
 
-/* What is not known is left out. */
+/* Adds a number unless it is not known. */
 static void
 add_known(struct xm_json_out *j, const char *key, uint64_t graph, uint64_t config)
 {
@@ -88,7 +88,7 @@ add_text(struct xm_json_out *j, const char *key, const char *text)
         xm_json_add_text(j, NULL, key, text, strlen(text));
 }
 
-/* Why something is not known. */
+/* Adds the reasons why facts are not known. */
 static void
 add_reasons(struct xm_json_out *j, const struct xm_info *info)
 {

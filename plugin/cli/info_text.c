@@ -16,7 +16,7 @@ print_row(struct xm_lines *o, const char *label, const struct xm_strbuf *text)
     xm_lines_add(o, "%-14s%s\n", label, xm_strbuf_text(text));
 }
 
-/* What the graph tells, else what config.json says, else that nobody does. */
+/* Prints a number from the graph, or else from config.json, or that it is not known. */
 static void
 print_number(struct xm_lines *o, const char *label, uint64_t graph, uint64_t config,
              const char *unit)
@@ -69,7 +69,7 @@ print_parameters(struct xm_lines *o, const struct xm_model_facts *f)
                      xm_cli_count_text(f->active_parameters, active));
 }
 
-/* "3 layers: " where there are other kinds as well. */
+/* Appends "3 layers: " if there are other kinds of layers. */
 static void
 add_layers(struct xm_strbuf *text, uint64_t layers, uint64_t all)
 {

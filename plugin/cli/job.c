@@ -3,7 +3,8 @@
 
 #include "runtime/collective_mpi.h"
 
-static struct xm_collective *job; /* made when something is shared first */
+/* created when something is shared for the first time */
+static struct xm_collective *job;
 
 bool
 xm_mpi_job_is_first(void)
@@ -41,7 +42,8 @@ xm_mpi_job_share(enum xm_status own, struct xm_strbuf *text, struct xm_error *er
     if (own == XM_OK && xm_mpi_job_is_first() && !xm_strbuf_ok(text))
         own = xm_no_memory(err, "a text for the job's processes");
     if (own == XM_OK)
-        return share(text, err); /* one that fails now ends, and MPI the others */
+        /* a process that fails here ends, and MPI ends the others */
+        return share(text, err);
     job->ops->leave(job, err);
     return own;
 }

@@ -18,7 +18,7 @@ find_folder(const char *option, struct xm_strbuf *out)
     const char *xdg = xm_env("XDG_CACHE_HOME"), *home = xm_home_folder();
     if (option)
         xm_strbuf_add(out, option);
-    else if (xdg && xdg[0] == '/') /* the standard wants others ignored */
+    else if (xdg && xdg[0] == '/') /* the standard says to ignore relative paths */
         xm_strbuf_printf(out, "%s/xemoe", xdg);
     else if (home)
         xm_strbuf_printf(out, "%s/.cache/xemoe", home);
@@ -70,7 +70,7 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
     return XM_OK;
 }
 
-/* The prompt that is being read. */
+/* The prompt whose progress is shown. */
 static struct {
     struct xm_infer *request; /* NULL: none */
     const char *what;

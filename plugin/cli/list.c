@@ -31,7 +31,8 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* Without any device models are listed all the same; one that was asked for must be there. */
+/* Finds the device. Models are listed without any device, but a device that was named must
+ * exist. */
 static int
 find_device(const struct xm_chip_args *a, struct xm_list_wish *out)
 {
@@ -44,7 +45,8 @@ find_device(const struct xm_chip_args *a, struct xm_list_wish *out)
     return xm_cli_no_device("-d", a->device, &err);
 }
 
-/* A card without memory of its own has that of a computer, which need not be this one. */
+/* Prints whose memory is used: a card without memory of its own uses a computer's memory, which
+ * need not be this computer's. */
 static void
 say_whose_memory(const struct xm_chip_args *a, const struct xm_list_wish *wish)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which models lie below a folder, by names and first bytes:
+ * Finds the models below a folder, by names and first bytes:
  *
- *     GGUF       files that begin so, or are named so; of a split model the first part
- *     OpenVINO   folders with openvino_model.xml; any other .xml with a .bin beside it
- *     compiled   files that begin as 'xemoe compile' writes them
+ *     GGUF       files with GGUF's first bytes or name; of a split model the first file
+ *     OpenVINO   folders with openvino_model.xml; other .xml files with a .bin file of that name
+ *     compiled   files with the first bytes of 'xemoe compile'
  *
- * Links are followed; each folder is read once, and a file under several names is one row.
+ * Links are followed. Each folder is read once, and a file with several names is one row.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -23,7 +23,7 @@
 enum { MOST_ENTRIES = 1 << 20, MOST_ROWS = 1 << 14, GLANCE_ENTRIES = 10000 };
 
 struct folder {
-    char *path; /* owned; below the root: "" is the root */
+    char *path; /* owned; relative to the root, which is "" */
     dev_t device;
     ino_t inode;
 };
@@ -35,14 +35,14 @@ struct names {
 
 struct finding {
     const char *root;
-    struct folder *folders; /* owned; those before `next` have been read */
+    struct folder *folders; /* owned; folders before `next` have been read */
     size_t n_folders, folders_capacity;
     uint64_t entries, most_entries;
     struct xm_list *out;
     struct xm_error *err;
 };
 
-/* "folder/name", where either may be ""; NULL: out of memory. */
+/* Returns "folder/name"; either may be "". NULL: out of memory. */
 static char *
 join(const char *folder, const char *name)
 {
@@ -59,7 +59,7 @@ join(const char *folder, const char *name)
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-/* Takes the path over. */
+/* Adds a row, which owns the path from now on. */
 static struct xm_list_row *
 add_row(struct finding *f, char *path, enum xm_list_kind kind, const struct stat *st)
 {
@@ -87,7 +87,7 @@ ends_with(const char *name, const char *ending)
     return n > e && strcmp(name + n - e, ending) == 0;
 }
 
-/* What a file's first bytes say; XM_LIST_KINDS: nothing. */
+/* Returns the kind by a file's first bytes; XM_LIST_KINDS: not recognised. */
 static enum xm_list_kind
 kind_by_bytes(const char *path)
 {
@@ -116,7 +116,7 @@ has_name(const struct names *names, const char *name)
     return false;
 }
 
-/* Whether a part of the same model comes before it. */
+/* Whether the file is a later part of a split model whose earlier part is in the folder. */
 static bool
 is_further_part(const struct names *names, size_t at)
 {
@@ -127,7 +127,8 @@ is_further_part(const struct names *names, size_t at)
     return false;
 }
 
-/* An .xml of a model: those of tokenizers, and parts of a model that sees pictures, are none. */
+/* Whether an .xml file is a model: not one of tokenizers, nor a part of a model that takes
+ * images. */
 static bool
 is_ir(const struct names *names, const char *name)
 {
@@ -144,7 +145,7 @@ is_ir(const struct names *names, const char *name)
     return is_one;
 }
 
-/* The kind of a regular file; XM_LIST_KINDS: no model. */
+/* Returns the kind of a regular file; XM_LIST_KINDS: not a model. */
 static enum xm_list_kind
 kind_of_file(const struct names *names, size_t at, const char *path, bool *is_named)
 {
@@ -179,7 +180,7 @@ add_folder(struct finding *f, char *path, const struct stat *st)
     return XM_OK;
 }
 
-/* An entry: a folder to read later, a model, or neither. */
+/* Handles an entry: a folder is remembered, a model becomes a row, others are ignored. */
 static enum xm_status
 look_at(struct finding *f, const char *folder, const struct names *names, size_t at)
 {
@@ -192,7 +193,7 @@ look_at(struct finding *f, const char *folder, const struct names *names, size_t
         return xm_no_memory(f->err, "a list of models");
     }
     if (stat(path, &st) != 0) {
-        xm_free(below); /* gone, or a link to nothing */
+        xm_free(below); /* deleted meanwhile, or a dangling link */
     } else if (S_ISDIR(st.st_mode)) {
         s = add_folder(f, below, &st);
     } else {
@@ -226,7 +227,7 @@ free_names(struct names *names)
     xm_free(names->list);
 }
 
-/* In their order, so that what is found does not depend on the file system. */
+/* Reads the names in a folder and sorts them, so that results do not depend on the file system. */
 static enum xm_status
 read_names(struct finding *f, DIR *d, struct names *out)
 {
@@ -313,7 +314,7 @@ compare_rows(const void *a, const void *b)
                   ((const struct xm_list_row *)b)->path);
 }
 
-/* Whether another row is the same file under a better name, or an earlier one. */
+/* Whether another row is the same file with a better name, or comes earlier. */
 static bool
 is_again(const struct xm_list *l, size_t at)
 {
@@ -354,7 +355,7 @@ has_model(const struct xm_list *l)
     return i < l->n;
 }
 
-/* Folder by folder, those below behind those beside; `is_glance`: until a model is found. */
+/* Searches folder by folder, breadth first; `is_glance`: stops at the first model. */
 static enum xm_status
 search(struct finding *f, bool is_glance)
 {

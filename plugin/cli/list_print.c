@@ -10,17 +10,17 @@
 #include "runtime/util/compiler.h"
 
 enum { MODEL, FAMILY, PARAMETERS, SIZE, WEIGHTS, FITS, N_COLUMNS };
-enum { GAP = 2, LEAST = 12 }; /* columns */
+enum { GAP = 2, LEAST = 12 }; /* in columns of the terminal */
 
 /* ---- the table ----------------------------------------------------------------------- */
 
-/* The texts of a row; one that cannot be used has the reason in the place of all columns behind
+/* The texts of a row. A model that cannot be used has the reason in place of all columns after
  * MODEL. */
 struct cells {
     struct xm_strbuf text[N_COLUMNS];
-    /* a sentence behind the last column, which does not widen that */
+    /* a sentence after the last column, which does not widen that column */
     struct xm_strbuf note;
-    bool is_reason; /* the row is a path and its note */
+    bool is_reason; /* the row consists of its path and its note */
 };
 
 static size_t
@@ -95,7 +95,7 @@ pad(size_t n)
     printf("%*s", (int)n, "");
 }
 
-/* Of a text that is wider, the end that fits behind "…". */
+/* Returns the end of a text that fits into `width` after "…". */
 static const char *
 end_of(const struct xm_strbuf *s, size_t width)
 {
@@ -107,7 +107,7 @@ end_of(const struct xm_strbuf *s, size_t width)
     return text + skip;
 }
 
-/* The end of a path says more than its beginning. */
+/* Prints the end of a path, which is more informative than its beginning. */
 static void
 print_end(const struct xm_strbuf *s, size_t width)
 {
@@ -133,7 +133,7 @@ print_begin(const struct xm_strbuf *s, size_t width)
         printf("%.*s…", (int)xm_terminal_fit(text, s->n, width - 1), text);
 }
 
-/* `columns` is SIZE_MAX where nothing needs to be broken or cut. */
+/* Prints a row; `columns` SIZE_MAX: nothing is wrapped or cut. */
 static void
 print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t columns)
 {
@@ -156,8 +156,8 @@ print_cells(const struct cells *c, const size_t widths[N_COLUMNS], size_t column
     printf("\n");
 }
 
-/* Leaves out what a narrow terminal has no room for beside `model` columns of the path, those first
- * that say least of whether a model fits. Returns the columns of the others. */
+/* Drops columns for which a narrow terminal has no room beside `model` columns of the path; first
+ * those that are least related to whether a model fits. Returns the width of the others. */
 static size_t
 leave_out(size_t widths[N_COLUMNS], size_t model, size_t columns)
 {
@@ -172,7 +172,8 @@ leave_out(size_t widths[N_COLUMNS], size_t model, size_t columns)
     return others;
 }
 
-/* Paths are cut so that the columns behind them have room, to a third of the width at least. */
+/* Finds the widths. Paths are cut to leave room for the other columns, to at least a third of the
+ * width. */
 static void
 find_widths(const struct cells *rows, size_t n, size_t columns, size_t widths[N_COLUMNS])
 {
@@ -209,7 +210,7 @@ compare_ends(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Whether two models would look alike, because of their paths only the ends are shown. */
+/* Whether two models would look equal, because only the ends of their paths are shown. */
 static bool
 look_alike(const struct cells *rows, size_t n, size_t width)
 {
@@ -227,7 +228,7 @@ look_alike(const struct cells *rows, size_t n, size_t width)
     return are_alike;
 }
 
-/* Each path in lines of its own, before the others' columns. */
+/* Prints each path on lines of its own, above the other columns. */
 static void
 print_below(const struct cells *rows, size_t n, size_t columns)
 {

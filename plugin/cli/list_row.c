@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is known of one model: facts of its graph and its keys, and what `plan` counts for it. The
- * first thing that goes wrong is the row's reason; what was found before stays.
+ * Determines the facts of one model: from its graph and keys, and what `plan` computes. The first
+ * failure is the row's reason; facts found before stay.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ xm_list_kind_text(enum xm_list_kind kind)
     return texts[kind];
 }
 
-/* The format that takes most of the model's bytes. */
+/* Finds the format of most of the model's bytes. */
 static void
 find_weights(const struct xm_model_facts *f, struct xm_list_row *row)
 {
@@ -76,7 +76,8 @@ count(const struct xm_list_wish *wish, const struct xm_graph *g, uint64_t traine
     return s;
 }
 
-/* A sentence without the path that it begins with, in quotes or not: the row has it. */
+/* Returns a sentence without the path at its beginning, in quotes or not, because the row has the
+ * path. */
 static const char *
 behind_path(const char *sentence, const char *path)
 {
@@ -88,7 +89,7 @@ behind_path(const char *sentence, const char *path)
                : sentence;
 }
 
-/* Whether text generation can feed the graph. */
+/* Fails if text generation cannot feed the graph. */
 static enum xm_status
 check_feeds(struct xm_graph *g, struct xm_error *err)
 {
@@ -98,7 +99,7 @@ check_feeds(struct xm_graph *g, struct xm_error *err)
     return xm_feeds_find(ports.inputs, ports.n_inputs, port, err);
 }
 
-/* As `generate` reads it, which refuses a model whose tokenizer is damaged; without one it takes
+/* Checks the tokenizer like `generate`, which refuses a damaged one; without a tokenizer it accepts
  * token ids. */
 static enum xm_status
 look_at_text(struct xm_package *p, struct xm_graph *g, struct xm_list_row *row,
@@ -106,7 +107,7 @@ look_at_text(struct xm_package *p, struct xm_graph *g, struct xm_list_row *row,
 {
     struct xm_error why = {0};
     if (check_feeds(g, &row->no_text) != XM_OK)
-        return XM_OK; /* it is of another kind */
+        return XM_OK; /* a model of another kind */
     const enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
     if (s == XM_NOT_FOUND)
         xm_fail(&row->no_text, s, "there is no %s", p->reader->tokenizer);
@@ -160,7 +161,7 @@ look_at_package(const char *path, const struct xm_list_wish *wish,
     return s;
 }
 
-/* The facts are those of the model that it was compiled from, if that is as it was. */
+/* Takes the facts from the model that the file was compiled from, if that is unchanged. */
 static enum xm_status
 look_at_compiled(const char *path, const struct xm_list_wish *wish,
                  struct xm_list_row *row, struct xm_error *err)
@@ -184,7 +185,7 @@ xm_list_look(const char *folder, const struct xm_list_wish *wish, struct xm_list
     struct xm_error why = {0};
     struct stat st;
     if (row->kind == XM_LIST_FOLDER)
-        return; /* it has its reason */
+        return; /* it already has a reason */
     xm_strbuf_printf(&path, "%s/%s", folder, row->path);
     if (!xm_strbuf_ok(&path))
         xm_no_memory(&why, "a path");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe logits: the logits of every position of one row of token ids, as f32 [tokens, vocabulary].
+ * xemoe logits: computes the logits of every position of one row of token ids, as f32 [tokens,
+ * vocabulary].
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -31,7 +31,7 @@ print_help(FILE *to)
     xm_strbuf_free(&text);
 }
 
-/* xemoe help COMMAND */
+/* Runs "xemoe help COMMAND". */
 static int
 help_of(char *name)
 {
@@ -69,7 +69,8 @@ run(int argc, char **argv)
     return command ? command->run(argc - 1, argv + 1) : xm_cli_no_command(name);
 }
 
-/* Of an MPI job's processes, which all do the same, the first alone prints its results. */
+/* Whether this process prints no results: in an MPI job, whose processes all do the same, only the
+ * first one prints. */
 static bool
 is_silent(void)
 {

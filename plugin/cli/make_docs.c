@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe make-docs KIND: completion and the reference to standard output, with the parts of other
- * programs from standard input; xemoe make-docs man FOLDER: a page for each command and one for
- * the program.
+ * xemoe make-docs KIND: writes shell completion or the reference to standard output, with the parts
+ * of other programs from standard input. xemoe make-docs man FOLDER: writes a man page for each
+ * command and one for the program.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "runtime/util/new_file.h"
 
 struct collector {
-    const char *kind, *folder; /* folder: of man pages; NULL: `out` takes all */
+    const char *kind, *folder; /* folder for man pages; NULL: everything goes to `out` */
     const struct xm_cli_command *command;
     struct xm_strbuf *out;
     struct xm_error err;
@@ -43,8 +43,8 @@ describe(const struct xm_cli_spec *spec, void *ctx)
     xm_strbuf_free(&name);
 }
 
-/* Each command gives its table where it would read a command line. benchmark_app is a program of
- * its own, which describes itself. */
+/* Describes all commands: each passes its table of options instead of parsing a command line.
+ * benchmark_app is another program, which describes itself. */
 static void
 describe_all(struct collector *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe make-model: a synthetic model of any dimensions, for tests and measurements.
+ * xemoe make-model: makes a synthetic model of any dimensions, for tests and measurements.
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@ struct args {
     bool blank, force, list;
 };
 
-/* What was not given: the preset's own. */
+/* An option that was not given keeps the preset's value. */
 static const uint64_t not_given = UINT64_MAX;
 
 static void
@@ -76,7 +76,7 @@ set_defaults(struct args *a)
 static void
 list_presets(void)
 {
-    enum { ALL_COLUMNS = 72 }; /* a narrower terminal gets a part of them */
+    enum { ALL_COLUMNS = 72 }; /* a narrower terminal gets fewer columns */
     const struct xm_preset *p;
     struct xm_lines o = xm_lines_to(stdout);
     const bool is_wide = o.columns >= ALL_COLUMNS;
@@ -115,7 +115,7 @@ no_preset(const char *name)
                               name);
 }
 
-/* The preset with the sizes that were given; what its members cannot hold is refused. */
+/* Sets the given sizes in the preset; refuses values that its members cannot hold. */
 static int
 fill_sizes(const struct args *a, struct xm_preset *p)
 {
@@ -184,8 +184,8 @@ fill(const struct args *a, struct xm_synthetic *m)
                                                 : xm_cli_usage("%s", err.text);
 }
 
-/* Whether an entry does not make its folder a used one: the folder itself and its parent, and
- * files that an earlier run has left when it was stopped. */
+/* Whether an entry may be in the output folder: "." and "..", and files of an interrupted earlier
+ * run. */
 static bool
 is_leftover(const char *name)
 {
@@ -193,7 +193,8 @@ is_leftover(const char *name)
            xm_new_file_is_beside(name);
 }
 
-/* A model of hundreds of gigabytes may lie where somebody mistypes a folder. */
+/* Refuses a folder with other files, because a model may have hundreds of gigabytes, and the path
+ * may be mistyped. */
 static int
 check_path(const struct args *a)
 {
@@ -218,9 +219,10 @@ check_path(const struct args *a)
     return code;
 }
 
-/* Where standard error is no terminal, one line has to do: large models take minutes. */
+/* The progress of writing. If standard error is not a terminal, one line is printed, because large
+ * models take minutes. */
 struct progress {
-    struct xm_strbuf name; /* of the folder or the file, as a terminal may show it */
+    struct xm_strbuf name; /* of the folder or the file, safe for a terminal */
     bool blank, told;
 };
 

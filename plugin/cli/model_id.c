@@ -6,7 +6,7 @@
 
 #include "plugin/model_facts.h"
 
-/* "7.74M", "30.53B" */
+/* Writes "7.74M" or "30.53B". */
 static void
 count_text(uint64_t n, char out[16])
 {
@@ -14,7 +14,8 @@ count_text(uint64_t n, char out[16])
     snprintf(out, 16, "%.2f%c", (double)n / (is_large ? 1e9 : 1e6), is_large ? 'B' : 'M');
 }
 
-/* Names come from files, and go to terminals and into tables. */
+/* Replaces control characters, because the names come from files, and are printed on terminals and
+ * in tables. */
 static void
 make_plain(char *text)
 {
@@ -53,8 +54,8 @@ xm_model_id_find(const struct xm_cli_model *m, struct xm_model_id *out)
     xm_graph_destroy(g);
 }
 
-/* What a tokenizer puts behind a text is of no interest here: it is what stands before one whose
- * own first token is known. */
+/* Compares the encodings of "a" with and without special tokens. The first ids are compared, so
+ * that a token which the tokenizer puts after a text is not taken for one before it. */
 bool
 xm_model_first_token(const struct xm_cli_model *m, int32_t *id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A model on a device: from the common options to something that can run.
+ * Opens a model on a device: from the common options to a model that can run.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -114,8 +114,9 @@ read_own_chat_template(struct xm_package *p, struct xm_error *err)
                          s == XM_NOT_FOUND ? "; --chat-template FILE gives one" : "");
 }
 
-/* Whether the text of a message reaches the prompt: a file of another kind is a template, too. What
- * keeps a template from being rendered is told when it is used. */
+/* Whether the text of messages appears in the rendered prompt: if not, the file is probably not a
+ * chat template. A template that cannot be rendered is accepted here; the error is reported when it
+ * is used. */
 static bool
 takes_messages(const struct xm_chat_template *t)
 {
@@ -129,7 +130,7 @@ takes_messages(const struct xm_chat_template *t)
     return !is_rendered || is_marked;
 }
 
-/* The model's, or that of a file. */
+/* Reads the model's chat template, or that of a file. */
 static enum xm_status
 read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
                    struct xm_error *err)
@@ -155,8 +156,9 @@ read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
     return s;
 }
 
-/* Without a tokenizer token ids still work; a damaged one is an error. What is wrong with the facts
- * is a matter of those who need more of them than the context. */
+/* Reads tokenizer, generation and facts. Without a tokenizer the model runs on token ids; a damaged
+ * one is an error. Damaged facts are reported by the commands that need more of them than the
+ * context. */
 static enum xm_status
 read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_error *err)
 {
@@ -175,8 +177,8 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     return xm_package_read(p, XM_PACKAGE_GENERATION, err);
 }
 
-/* Sentences on properties begin with the property's name; the user gave an option, or set a
- * variable. */
+/* Prints a failure of a property. The sentence begins with the property's name, which is replaced
+ * by the option or variable that the user set. */
 static int
 fail_setting(const struct xm_cli_setting *s, const char *sentence)
 {
@@ -225,8 +227,8 @@ xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n)
     return XM_EXIT_OK;
 }
 
-/* What the target's options set; `ubatch` holds a number's text, `cache_dir` is what
- * xm_cli_cache_open made of the option. */
+/* The settings of a target's options. `ubatch` is memory for a number's text, `cache_dir` the
+ * folder from xm_cli_cache_open. */
 enum { N_SETTINGS = 19 };
 static void
 find_settings(const struct xm_cli_target *t, const char *cache_dir,
@@ -280,7 +282,8 @@ check_tune(const struct xm_cli_target *t)
                : XM_EXIT_OK;
 }
 
-/* The devices that a mesh's name lists; one each in an MPI job. None where it is no mesh's. */
+/* Reads the devices in a mesh's name; in an MPI job each process has one. None: it is not a
+ * mesh. */
 static enum xm_status
 read_mesh(const char *device, struct xm_mesh_devices *out, struct xm_error *err)
 {
@@ -293,7 +296,7 @@ read_mesh(const char *device, struct xm_mesh_devices *out, struct xm_error *err)
 void
 xm_cli_check_split(const char *split, const char *device)
 {
-    static bool is_said; /* of the models that bench opens one after the other */
+    static bool is_said; /* once, although bench opens several models */
     uint32_t rank;
     if (!split || is_said || strcmp(split, "auto") == 0 || xm_mesh_list(device) ||
         xm_mpi_ranks(&rank) > 1)
@@ -305,7 +308,8 @@ xm_cli_check_split(const char *split, const char *device)
            split, device ? device : "GPU");
 }
 
-/* Its spelling; whether there are such devices is found when the model is opened. */
+/* Checks the spelling of a mesh's name; whether its devices exist is checked when the model is
+ * opened. */
 static int
 check_mesh(const char *device)
 {
@@ -328,8 +332,8 @@ xm_cli_check_target(const struct xm_cli_target *t)
     return code == XM_EXIT_OK ? xm_cli_check_settings(settings, N_SETTINGS) : code;
 }
 
-/* The package is the model's that it was compiled from: the text side is read from there, and what
- * describes the model. Its graph need not be there any more. */
+/* Imports an exported model. The package is that of the original model, which has the text side and
+ * the facts. Its graph may have been deleted. */
 static enum xm_status
 import(struct xm_cli_model *m, const struct xm_cli_target *t,
        const struct xm_import *from, const struct xm_property *properties, uint32_t n,
@@ -345,7 +349,7 @@ import(struct xm_cli_model *m, const struct xm_cli_target *t,
     return xm_core_import(m->core, from, t->device, properties, n, &m->compiled, err);
 }
 
-/* *is_one: the path is an exported model; then m is what was made of it. */
+/* Imports the model if the path is an exported one (*is_one); then m is complete. */
 static enum xm_status
 try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
            const struct xm_compile_options *options, const struct xm_property *properties,
@@ -366,7 +370,7 @@ try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
     return s;
 }
 
-/* Whether the driver has code to make at launches that it had not made before. */
+/* Whether the driver must compile code at launches that it has not compiled before. */
 static bool
 has_launches_to_build(const struct xm_cli_model *m, const struct xm_cli_target *t)
 {
@@ -391,7 +395,7 @@ warm_up(const struct xm_cli_model *m, const struct xm_cli_target *t)
             m->compiled, t->warm_up == XM_CLI_WARM_UP_TOKEN ? 0 : XM_WARM_UP_TOKENS);
 }
 
-/* Whether the device's plugin has the property; another's may refuse what it does not know. */
+/* Whether the device's plugin has the property; other plugins may refuse unknown properties. */
 static bool
 has_property(const struct xm_cli_model *m, const struct xm_cli_target *t, const char *key)
 {
@@ -404,7 +408,7 @@ has_property(const struct xm_cli_model *m, const struct xm_cli_target *t, const 
     return has;
 }
 
-/* What a target's options set, as a plugin takes it; `ubatch` holds a number's text. */
+/* The properties of a target's options; `ubatch` is memory for a number's text. */
 struct properties {
     struct xm_property list[N_SETTINGS + 1];
     uint32_t n;
@@ -428,7 +432,7 @@ find_properties(const struct xm_cli_model *m, const struct xm_cli_target *t,
         out->list[out->n++] = in_16_bits;
 }
 
-/* As text generation or an embedder needs it. */
+/* Reads the graph for text generation, or for an embedder. */
 static enum xm_status
 read_graph(struct xm_cli_model *m, const struct xm_cli_target *t, struct xm_graph **out,
            struct xm_error *err)
@@ -516,7 +520,7 @@ xm_cli_check_ranks(const struct xm_core *core, const char *device)
     const bool is_job = xm_mpi_ranks(&rank) > 1;
     int code = XM_EXIT_OK;
     if (read_mesh(device, &names, &err) != XM_OK)
-        return XM_EXIT_OK; /* check_mesh has refused it */
+        return XM_EXIT_OK; /* check_mesh has refused it already */
     for (uint32_t i = 0; i < names.n && code == XM_EXIT_OK; i++) {
         const char *name = names.name[i];
         if ((!is_job || i == rank) &&

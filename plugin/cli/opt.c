@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe opt: single passes on a graph in text form, as XM_DUMP writes it.
+ * xemoe opt: runs single passes on a graph in text form, as XM_DUMP writes it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 
-/* That of a model of 100 layers has some 20 MiB. */
+/* the graph of a model with 100 layers has about 20 MiB */
 enum { MOST_MIB = 256 };
 
 struct args {
@@ -61,7 +61,8 @@ run_pass(struct xm_graph *g, const struct xm_pass *pass, struct xm_error *err)
     struct xm_config config;
     xm_config_init(&config);
     struct xm_caps caps = xm_program_caps(&device, &config, NULL);
-    caps.rounds_as_trained = true; /* who names that pass asks for it */
+    /* so that the pass that rounds as in training runs if it is named */
+    caps.rounds_as_trained = true;
     bool progress = pass->run(g, &caps);
     fprintf(stderr, "%s: %s\n", pass->public_name, progress ? "changed" : "no change");
     if (g->err.status != XM_OK)
@@ -73,7 +74,7 @@ run_pass(struct xm_graph *g, const struct xm_pass *pass, struct xm_error *err)
     return s == XM_OK && pass->ensures ? pass->ensures(g, err) : s;
 }
 
-/* All names are looked up before one runs. */
+/* Finds all passes by their names before any of them runs. */
 static int
 find_passes(const char *names, struct xm_graph *g, struct xm_error *err)
 {
@@ -137,7 +138,7 @@ xm_cli_opt(int argc, char **argv)
     struct args a = {0};
     bool done;
     bool by_word = argc > 1 && argv[1][0] != '-';
-    if (by_word) { /* optional, so not an operand of the table */
+    if (by_word) { /* an optional word, so it cannot be the table's operand */
         a.passes = argv[1];
         argv[1] = argv[0];
     }

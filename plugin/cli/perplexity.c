@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe perplexity: exp of the mean of -log p(token | tokens before it), as llama-perplexity takes
- * it: over the second half of each chunk of a text; or of rows of token ids, over all but the
- * first of each. The distributions of a chunk's second half can be kept in a file, and others
- * compared with them.
+ * xemoe perplexity: exp of the mean of -log p(token | tokens before it). Like llama-perplexity,
+ * over the second half of each chunk of a text; or over rows of token ids, all but the first token
+ * of each. The distributions of the chunks' second halves can be stored in a file, and compared
+ * with those of another model.
  */
 #include "plugin/cli/perplexity.h"
 
@@ -29,7 +29,7 @@ struct args {
     bool by_row, divergence;
 };
 
-enum { CONTEXT = 512 }; /* where nothing is said */
+enum { CONTEXT = 512 }; /* default of -c, in tokens */
 
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
@@ -52,7 +52,7 @@ static const struct xm_cli_option options[] = {
 /* ---- the sum ----------------------------------------------------------------------- */
 
 struct sum {
-    double nll, nll2; /* of -log p, and of its square */
+    double nll, nll2; /* sums of -log p and of its square */
     uint64_t tokens;
 };
 
@@ -157,7 +157,7 @@ run_rows(const struct xm_cli_model *m, const struct args *a)
 struct scoring {
     const struct args *args;
     struct sum sum;
-    struct xm_kld_writer *writer; /* NULL: nothing is kept */
+    struct xm_kld_writer *writer; /* NULL: distributions are not stored */
 };
 
 static enum xm_status
@@ -228,7 +228,7 @@ score_chunks(const struct xm_cli_model *m, const struct args *a,
     return status == XM_OK ? print_estimate(&s, c, err) : status;
 }
 
-/* All rows of --ids behind one another, or the text's tokens. */
+/* Reads all rows of --ids, joined, or the text's tokens. */
 static int
 read_tokens(const struct xm_cli_model *m, const struct args *a,
             const struct xm_strbuf *text, struct xm_token_list *out)
@@ -331,7 +331,7 @@ print_divergence(const struct args *a, struct comparing *c, uint32_t chunks,
     return s;
 }
 
-/* The file's tokens, which it has at any address. */
+/* Returns a copy of the file's tokens, which may be at unaligned addresses. */
 static int32_t *
 copy_tokens(const struct xm_kld_base *b, uint32_t chunks)
 {
@@ -406,7 +406,7 @@ run_compared(struct args *a, const struct xm_mapped_file *f)
 
 /* ---- the command ------------------------------------------------------------------- */
 
-/* What is there is replaced only where it is another such file. */
+/* Refuses to replace an existing file unless it is such a file. */
 static int
 check_output(const char *path)
 {

@@ -11,15 +11,16 @@
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
 
-enum { PIECE = 512 }; /* tokens at a time, which bounds the memory of their logits */
+enum { PIECE = 512 }; /* tokens per feed, which bounds the memory for logits */
 
 struct run {
     const struct xm_chunks *chunks;
     const struct xm_scorer *scorer;
     struct xm_token_runner *runner;
-    int32_t *ids; /* of the chunk */
+    int32_t *ids; /* of the current chunk */
     double start;
-    bool line_stands; /* a line without an end is on the terminal: no other goes there */
+    /* an incomplete line is on the terminal, so that no other line is printed */
+    bool line_stands;
 };
 
 /* ---- what is waited for ------------------------------------------------------------ */
@@ -53,7 +54,8 @@ show_progress(const struct run *r, uint32_t done)
     xm_progress_show("chunk %" PRIu32 " of %" PRIu32 ", %s left", done + 1, n, left);
 }
 
-/* Where values come on a line that stands nothing else can be shown: so this is said before. */
+/* Prints the estimated duration now if values will be printed on an incomplete line, because
+ * nothing else can be printed then. */
 static void
 say_duration(const struct run *r)
 {
@@ -81,7 +83,7 @@ tell_chunk(struct run *r, uint32_t done)
 
 /* ---- a chunk ----------------------------------------------------------------------- */
 
-/* Tokens [begin, end) have been fed. */
+/* Scores the positions of tokens [begin, end), which have been fed. */
 static enum xm_status
 score_piece(const struct run *r, uint32_t chunk, uint32_t begin, uint32_t end,
             struct xm_error *err)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A block (what is before the layers, a layer, what is behind) is a cluster of graphviz. What comes
- * into it and what leaves it are rounded labels of its own, so that arrows stay inside: rotary
- * tables, say, would else have one to every layer.
+ * A block (the steps before the layers, a layer, the steps after them) is a cluster of graphviz.
+ * Values that enter or leave it are rounded labels inside it, so that arrows do not cross blocks;
+ * rotary tables, for example, would have an arrow to every layer.
  */
 #include "plugin/cli/picture.h"
 
@@ -15,7 +15,8 @@ enum { TEXT_COLUMNS = 40, NAME_COLUMNS = 44 };
 
 /* ---- texts --------------------------------------------------------------------------- */
 
-/* For labels in HTML: markup escaped, control characters and what is no UTF-8 replaced. */
+/* Appends text for HTML labels: markup is escaped, control characters and invalid UTF-8 are
+ * replaced. */
 static void
 add_escaped(struct xm_strbuf *out, const char *s, size_t n)
 {
@@ -30,7 +31,7 @@ add_escaped(struct xm_strbuf *out, const char *s, size_t n)
     xm_strbuf_free(&clean);
 }
 
-/* Words in lines of TEXT_COLUMNS. */
+/* Appends words wrapped at TEXT_COLUMNS. */
 static void
 add_wrapped(struct xm_strbuf *out, const char *s)
 {
@@ -52,8 +53,8 @@ add_wrapped(struct xm_strbuf *out, const char *s)
     xm_strbuf_add(out, "<BR ALIGN=\"LEFT\"/>");
 }
 
-/* Exporters write "__module.model.layers.0.mlp/aten::linear/MatMul": the module is what helps. Its
- * end counts when it is long. */
+/* Appends a name. Of exporters' names like "__module.model.layers.0.mlp/aten::linear/MatMul", the
+ * module is kept; of a long one its end. */
 static void
 add_name(struct xm_strbuf *out, const char *name)
 {
@@ -64,7 +65,8 @@ add_name(struct xm_strbuf *out, const char *name)
     if (n > NAME_COLUMNS) {
         name += n - NAME_COLUMNS;
         n = NAME_COLUMNS;
-        while (n && ((unsigned char)*name & 0xc0) == 0x80) { /* not inside a character */
+        /* not in the middle of a UTF-8 character */
+        while (n && ((unsigned char)*name & 0xc0) == 0x80) {
             name++;
             n--;
         }
@@ -142,8 +144,8 @@ add_kernels(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t ste
     add_line(out, "#1155cc", label, many);
 }
 
-/* Points that the lines of a box take in a wide font of sans-serif: the picture is measured with
- * the fonts of one machine and looked at with those of another. */
+/* Returns the width of a box in points, assuming a wide sans-serif font, because the picture is
+ * laid out with one machine's fonts and viewed with another's. */
 static size_t
 width_of(const struct xm_step_view *s)
 {
@@ -188,7 +190,8 @@ print_step(const struct xm_program_view *v, uint32_t step, struct xm_strbuf *out
 
 /* ---- what comes in and goes out ------------------------------------------------------ */
 
-/* What the first of several layers alike gets from before, and the others from each other. */
+/* Whether a value enters the first of several equal layers from the steps before, and the others
+ * from the previous layer. */
 static bool
 goes_from_layer_to_layer(const struct xm_program_view *v, uint32_t root, uint32_t block)
 {
@@ -205,7 +208,7 @@ goes_from_layer_to_layer(const struct xm_program_view *v, uint32_t root, uint32_
     return has_kin && block == 1;
 }
 
-/* The block of the step that makes a value; XM_VIEW_NONE: none does. */
+/* Returns the block of the step that makes a value; XM_VIEW_NONE: no step makes it. */
 static uint32_t
 maker_block(const struct xm_program_view *v, uint32_t value)
 {
@@ -213,7 +216,7 @@ maker_block(const struct xm_program_view *v, uint32_t value)
     return maker == XM_VIEW_NONE ? XM_VIEW_NONE : v->steps[maker].block;
 }
 
-/* Where a value of another block comes from. */
+/* Appends the origin of a value from another block. */
 static void
 add_origin(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t root,
            uint32_t block)
@@ -237,7 +240,8 @@ comes_from_outside(const struct xm_program_view *v, uint32_t value, uint32_t blo
     return v->values[value].is_input || (from != XM_VIEW_NONE && from != block);
 }
 
-/* One label for a value, however many steps of the block read it: `drawn` is by value. */
+/* Prints one label for a value from outside, however many steps of the block read it; `drawn` is
+ * indexed by value. */
 static void
 print_incoming(const struct xm_program_view *v, uint32_t step, uint32_t *drawn,
                struct xm_strbuf *out)
@@ -264,7 +268,7 @@ print_incoming(const struct xm_program_view *v, uint32_t step, uint32_t *drawn,
     }
 }
 
-/* Arrows from the steps of the same block. */
+/* Prints the arrows from steps of the same block. */
 static void
 print_arrows(const struct xm_program_view *v, uint32_t step, struct xm_strbuf *out)
 {
@@ -282,7 +286,7 @@ print_arrows(const struct xm_program_view *v, uint32_t step, struct xm_strbuf *o
     }
 }
 
-/* Whether a value leaves the block: another block reads it, or the host. */
+/* Finds the values that leave the block: another block or the host reads them. */
 static void
 find_leaving(const struct xm_program_view *v, uint32_t block, bool *leaves)
 {
@@ -324,7 +328,7 @@ print_leaving(const struct xm_program_view *v, uint32_t block, const bool *leave
 
 /* ---- blocks -------------------------------------------------------------------------- */
 
-/* The layers of a kind: "0–4, 6". */
+/* Appends the layers of a kind: "0–4, 6". */
 static void
 add_layers(struct xm_strbuf *out, const struct xm_program_view *v, uint32_t kind)
 {
@@ -398,7 +402,7 @@ print_block(const struct xm_program_view *v, uint32_t block, bool alone,
     xm_free(leaves);
 }
 
-/* The value that a block works on: the first one that it takes from another block's step. */
+/* Returns the block's main input: the first value that it reads from a step of another block. */
 static uint32_t
 entry_of(const struct xm_program_view *v, uint32_t block)
 {
@@ -413,7 +417,7 @@ entry_of(const struct xm_program_view *v, uint32_t block)
     return XM_VIEW_NONE;
 }
 
-/* The last value that other blocks take from this one. */
+/* Returns the last value that other blocks read from this one. */
 static uint32_t
 exit_of(const struct xm_program_view *v, uint32_t block)
 {
@@ -431,7 +435,7 @@ exit_of(const struct xm_program_view *v, uint32_t block)
     return found;
 }
 
-/* From block to block as a whole, below each other. */
+/* Prints an arrow between whole blocks, which are drawn below each other. */
 static void
 print_way(const struct xm_program_view *v, uint32_t from, uint32_t to,
           struct xm_strbuf *out)

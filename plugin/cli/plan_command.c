@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe plan: what a model will take, whether that fits, and what to change when it does not.
+ * xemoe plan: computes the memory that a model needs, whether it fits, and what to change if it
+ * does not.
  *
- * Nothing is allocated on a device: the model is compiled on an engine that only counts
- * (plugin/memory_planner.h). Every piece of advice has been counted as well before it is given.
+ * Nothing is allocated on a device: the model is compiled on an engine that only counts memory
+ * (plugin/memory_planner.h). Each piece of advice was verified in the same way.
  */
 #include "plugin/cli/plan_command.h"
 
@@ -69,7 +70,7 @@ find_room(const struct xm_plan_args *a, struct xm_plan *p)
         p->room.host = p->room.device;
 }
 
-/* What the options set; the number's text goes to `chunk`. */
+/* The settings of the options; `chunk` is memory for a number's text. */
 enum { N_SETTINGS = 11 };
 static void
 find_settings(const struct xm_plan_args *a, char chunk[XM_CLI_NUMBER],
@@ -99,7 +100,7 @@ check_options(const struct xm_plan_args *a)
     char chunk[XM_CLI_NUMBER];
     struct xm_chip_args chip = a->chip;
     if (xm_plan_is_mesh(a))
-        chip.device = chip.device_as = NULL; /* plan_mesh.c looks at each */
+        chip.device = chip.device_as = NULL; /* plan_mesh.c checks each device */
     if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
     if ((a->split || a->link || a->messages) && !xm_plan_is_mesh(a))
@@ -118,7 +119,7 @@ check_options(const struct xm_plan_args *a)
     return xm_cli_check_settings(settings, N_SETTINGS);
 }
 
-/* Over what *c has already. */
+/* Sets the options; other settings of *c stay. */
 enum xm_status
 xm_plan_set_config(const struct xm_plan_args *a, struct xm_config *c,
                    struct xm_error *err)
@@ -135,7 +136,7 @@ xm_plan_set_config(const struct xm_plan_args *a, struct xm_config *c,
 
 /* ---- the model ----------------------------------------------------------------------- */
 
-/* Lines "KEY value". */
+/* Sets options from lines "KEY value". */
 static enum xm_status
 set_lines(const char *text, struct xm_config *c, struct xm_error *err)
 {
@@ -157,7 +158,7 @@ set_lines(const char *text, struct xm_config *c, struct xm_error *err)
     return s;
 }
 
-/* A compiled file is counted as its model, with the options that it was compiled with. */
+/* Opens the model that a file was compiled from, with the options that it was compiled with. */
 static enum xm_status
 open_compiled(const struct xm_import *from, struct xm_plan_result *r,
               struct xm_package **package, struct xm_error *err)
@@ -235,7 +236,7 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     return XM_OK;
 }
 
-/* What a script that starts the model next has to know. */
+/* Returns the exit code, by which scripts know whether the model can be started. */
 static int
 verdict(const struct xm_plan *p, enum xm_status s, const struct xm_error *err)
 {

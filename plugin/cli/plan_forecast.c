@@ -66,7 +66,8 @@ xm_plan_read_link(const char *option, const char *text, struct xm_link *out)
 
 /* ---- rates --------------------------------------------------------------------------- */
 
-/* Kernels of other formats reach other rates. */
+/* Names a stored rate; it includes the format of the weights, because kernels of other formats
+ * reach other rates. */
 static void
 name_rate(const struct xm_plan *p, const char *what, char out[XM_KEPT_TEXT])
 {
@@ -132,8 +133,8 @@ is_same(const struct xm_rates *a, const struct xm_rates *b)
     return a->source == b->source && a->read == b->read && a->multiply == b->multiply;
 }
 
-/* "  a770: kernels read 420 GB/s and multiply 34.4 T/s, taken as 75 and 25 % of its
- * specifications" */
+/* Prints "  a770: kernels read 420 GB/s and multiply 34.4 T/s, taken as 75 and 25 % of its
+ * specifications". */
 static void
 print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
 {
@@ -149,7 +150,7 @@ print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
                  r->source == XM_RATES_MEASURED ? ", as 'xemoe bench' found" : "");
 }
 
-/* "  a token on b580 alone, which is faster: 8.12 ms, 123.2 tokens/s" */
+/* Prints "  a token on b580 alone, which is faster: 8.12 ms, 123.2 tokens/s". */
 static void
 print_alone(struct xm_lines *o, const struct xm_plan_forecast *f, const char *what,
             const struct xm_run_seconds *mesh, const struct xm_run_seconds *alone,

@@ -9,7 +9,7 @@
 #include "plugin/cli/quantity.h"
 #include "plugin/program_util/lines.h"
 
-/* The options of changes, as generate and chat call them. */
+/* The options for each change, as generate and chat name them. */
 static const char *const options[XM_PLAN_N_CHANGES] = {
     [XM_PLAN_CONTEXT] = "--context",
     [XM_PLAN_KV] = "--kv",
@@ -23,7 +23,7 @@ mib(uint64_t bytes)
     return (double)bytes / 1048576.0;
 }
 
-/* What lies where nobody else counts it: block tables, the cache growing. */
+/* Returns the memory that no other line counts, such as block tables and a growing cache. */
 static uint64_t
 rest(const struct xm_memory_need *n)
 {
@@ -31,7 +31,8 @@ rest(const struct xm_memory_need *n)
            n->scratch - n->io;
 }
 
-/* What is in the cache of one sequence: windows keep less than there are positions. */
+/* Prints the cache of one sequence by groups of layers: those with a sliding window keep fewer
+ * positions. */
 static void
 print_kv_groups(struct xm_lines *o, const struct xm_plan *p)
 {
@@ -80,7 +81,7 @@ print_need(struct xm_lines *o, const struct xm_plan *p)
         mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
 }
 
-/* A larger context than the wished one that fits as well; at most the trained one. */
+/* Prints a larger context than the requested one that also fits; at most the trained one. */
 static void
 print_larger_context(struct xm_lines *o, const struct xm_plan *p, uint64_t trained)
 {
@@ -95,7 +96,7 @@ print_larger_context(struct xm_lines *o, const struct xm_plan *p, uint64_t train
                      p->largest_context == XM_PLAN_LARGEST_CONTEXT ? " and more" : "");
 }
 
-/* Why mapped weights that have no room are no small matter. */
+/* Prints how much each token reads from the disk if mapped weights exceed the memory. */
 static void
 print_disk(struct xm_lines *o, const struct xm_plan *p)
 {
@@ -108,7 +109,7 @@ print_disk(struct xm_lines *o, const struct xm_plan *p)
             mib(disk), mib(p->need.token_weights));
 }
 
-/* More memory, of the kind that there is too little of. */
+/* Prints how much memory of the kind that is short would be enough. */
 static void
 print_more(struct xm_lines *o, const struct xm_plan *p, uint64_t needed, uint64_t there,
            const char *whose)
@@ -221,7 +222,7 @@ xm_plan_cache_types(const struct xm_config *c, char out[32])
     return out;
 }
 
-/* `rates` and `name` must outlive it. */
+/* Makes the forecast; `rates` and `name` must outlive it. */
 static struct xm_plan_forecast
 forecast(const struct xm_plan_result *r, const char *const *name)
 {

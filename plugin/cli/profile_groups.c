@@ -33,7 +33,8 @@ group_by_time(const void *a, const void *b)
     return (x->ns < y->ns) - (x->ns > y->ns);
 }
 
-/* While rows come, kernels stand in the order of their names. */
+/* Whether two groups have the same operation and kernels. While rows are read, kernels are sorted
+ * by name. */
 static bool
 is_same(const struct xm_profile_group *a, const struct xm_profile_group *b)
 {
@@ -66,7 +67,7 @@ group_of(struct xm_profile *p, const struct xm_profile_group *step)
     return g;
 }
 
-/* The step whose rows have all come goes to its group. */
+/* Adds a step whose rows are complete to its group. */
 static void
 end_step(struct xm_profile *p)
 {
@@ -169,14 +170,15 @@ xm_profile_free(struct xm_profile *p)
 
 static const char *const phase_names[] = {"prompt", "decode"};
 
-/* A phase as a whole. */
+/* The sums of a phase. */
 struct total {
     double wall_s;
-    uint64_t tokens, ns, host_ns, unmeasured; /* ns: of all rows; host_ns: of them */
+    /* ns: of all rows; host_ns: of rows on the host */
+    uint64_t tokens, ns, host_ns, unmeasured;
     uint64_t bytes, multiply_adds;
 };
 
-/* Sorts, too. */
+/* Returns the sums of a phase, and sorts its groups. */
 static struct total
 total_of(struct xm_profile *p, int phase, const struct xm_generation_times *times)
 {
@@ -206,7 +208,7 @@ ms(uint64_t ns)
     return 1e-6 * (double)ns;
 }
 
-/* A nanosecond: 1e9 a second. */
+/* Converts a number per nanosecond to 1e9 a second. */
 static double
 per_ns(double n, uint64_t ns)
 {
@@ -233,8 +235,8 @@ percent_of(double part, double whole)
 
 /* ---- the table ------------------------------------------------------------------------ */
 
-/* A row has 36 columns of numbers, 36 of rates, and the names of operation and kernels. Where a
- * narrow terminal has no room for them beside the names, rates and then counts are left out. */
+/* Whether rates are printed. A row has 36 columns of numbers, 36 of rates, and the names of
+ * operation and kernels. On a narrow terminal rates, and then counts, are omitted. */
 static bool
 has_rates(const struct xm_lines *o)
 {
@@ -247,7 +249,7 @@ has_counts(const struct xm_lines *o)
     return o->columns >= 60;
 }
 
-/* "  12.3  45 %"; without the share where the limit is not known, blank where there is nothing. */
+/* Prints "  12.3  45 %"; without the share if the limit is not known, blank for 0. */
 static void
 print_rate(struct xm_lines *o, double rate, double limit)
 {
@@ -259,7 +261,7 @@ print_rate(struct xm_lines *o, double rate, double limit)
         xm_lines_add(o, "  %9.2f      ", rate);
 }
 
-/* A row up to its name. 0 steps, 0 runs: none is shown, because all of them would be meant. */
+/* Prints a row up to its name. Steps or runs that are 0 are not shown, for rows of totals. */
 static void
 print_numbers(struct xm_lines *o, uint64_t steps, uint64_t runs, uint64_t ns,
               uint64_t all_ns)

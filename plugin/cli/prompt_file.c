@@ -41,7 +41,7 @@ drop_newline(struct xm_strbuf *text)
         text->text[--text->n] = '\0';
 }
 
-/* Editors of Windows put a byte order mark before texts in UTF-8. */
+/* Removes the byte order mark that some Windows editors put before UTF-8 text. */
 static void
 drop_mark(struct xm_strbuf *text)
 {
@@ -49,7 +49,7 @@ drop_mark(struct xm_strbuf *text)
     if (text->n < sizeof(mark) || memcmp(text->text, mark, sizeof(mark)) != 0)
         return;
     text->n -= sizeof(mark);
-    memmove(text->text, text->text + sizeof(mark), text->n + 1); /* with its NUL */
+    memmove(text->text, text->text + sizeof(mark), text->n + 1); /* including the NUL */
 }
 
 enum xm_status
@@ -71,7 +71,7 @@ xm_prompt_file_name(const char *path)
     return strcmp(path, "-") == 0 ? "standard input" : path;
 }
 
-/* In an MPI job that of its first process. */
+/* Reads standard input. In an MPI job all processes get the input of the first. */
 static enum xm_status
 read_input(struct xm_strbuf *out, struct xm_error *err)
 {
@@ -135,8 +135,8 @@ skip_blanks(const char *line, size_t n, size_t at)
     return at;
 }
 
-/* Whether the quote that a line begins with ends at its last character but blanks: speech goes on
- * behind its quotes, and is text. */
+/* Whether the quote at the line's beginning ends at its last non-blank character. Direct speech
+ * continues after its quotes, and is plain text. */
 static bool
 is_in_quotes(const char *line, size_t n)
 {
@@ -162,7 +162,7 @@ add_json(struct xm_prompt_lines *lines, const char *text, size_t n, size_t numbe
     return s;
 }
 
-/* A line without its line break. */
+/* Takes a line without its newline. */
 static enum xm_status
 take_line(struct xm_prompt_lines *lines, const char *line, size_t n, size_t number,
           struct xm_error *err)
@@ -195,7 +195,8 @@ xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
         at = next;
     }
     if (text->n &&
-        end[-1] == '\n') /* xm_prompt_file_read has dropped the line break behind it */
+        /* xm_prompt_file_read has dropped the newline of an empty last line */
+        end[-1] == '\n')
         return take_line(lines, end, 0, number, err);
     return XM_OK;
 }

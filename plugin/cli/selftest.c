@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe selftest: what a device computes and how fast, in one report that can be sent on.
+ * xemoe selftest: checks what a device computes and how fast, in one report that can be sent to
+ * others.
  *
- * Models are made in a folder of its own, in which the processes work: results then have no path of
- * the user's. Compiled kernels and kept choices lie there, too, so that the report does not depend
- * on what ran before, and nothing is left behind.
+ * Models are made in a temporary folder, in which the processes work, so that results contain no
+ * path of the user. Compiled kernels and kernel choices are stored there too: the report does not
+ * depend on earlier runs, and nothing is left behind.
  */
 #define _XOPEN_SOURCE 700 /* nftw */
 #include <errno.h>
@@ -28,7 +29,7 @@
 
 struct args {
     const char *device, *output, *only;
-    uint64_t limit; /* seconds of a part */
+    uint64_t limit; /* seconds for a part */
     bool quick, force;
 };
 
@@ -50,18 +51,18 @@ static const struct xm_cli_option options[] = {
 struct selftest {
     struct args args;
     char folder[64];
-    struct xm_new_file file; /* of the report */
+    struct xm_new_file file; /* the report's file */
     struct xm_json_out report;
     yyjson_mut_val *parts;
-    size_t n_wanted;              /* parts that --quick and --only leave */
-    size_t at;                    /* the present one of them, from 1     */
-    size_t n_good, n_bad, n_left; /* parts that run, by how they ended; n_left: did not */
-    yyjson_doc *text; /* the result of the last part that generated one; NULL: none has */
+    size_t n_wanted;              /* number of parts that --quick and --only select */
+    size_t at;                    /* number of the current one, from 1 */
+    size_t n_good, n_bad, n_left; /* number of parts by outcome; n_left: not run */
+    yyjson_doc *text; /* result of the last part that generated a text; NULL: none */
 };
 
 /* ---- a part ---------------------------------------------------------------------------- */
 
-/* The words of a command, for xm_selftest_run. They lie in `bytes`. */
+/* The words of a command, for xm_selftest_run; they point into `bytes`. */
 struct command {
     char bytes[1024];
     const char *words[XM_SELFTEST_WORDS];
@@ -80,7 +81,7 @@ make_command(const struct xm_selftest_part *p, const char *device, struct comman
             *at++ = '\0';
     }
     while (n > 0 && !c->words[n - 1][0])
-        n--; /* a space at the end */
+        n--; /* drops a space at the end */
     if (xm_selftest_computes(p)) {
         c->words[n++] = "--device";
         c->words[n++] = device;
@@ -88,7 +89,7 @@ make_command(const struct xm_selftest_part *p, const char *device, struct comman
     c->words[n] = NULL;
 }
 
-/* What a part ended with, in words; false: not good. */
+/* Describes the outcome of a part. Returns false: the part failed. */
 static bool
 judge(const struct xm_selftest_part *p, const struct selftest *t,
       const struct xm_selftest_child *c, yyjson_val *result, struct xm_strbuf *out)
@@ -283,7 +284,7 @@ make_folder(struct selftest *t, struct xm_error *err)
     return XM_OK;
 }
 
-/* Signals that end the process: the folder is removed first. */
+/* Signals that end the process; the folder is removed first. */
 static const int last_signals[] = {SIGTERM, SIGHUP};
 static bool came[XM_ARRAY_LEN(last_signals)];
 
@@ -334,7 +335,7 @@ run(struct selftest *t, const struct xm_device_info *info)
         print_beginning(t, info);
         s = run_all(t, &err);
     }
-    /* what was done until Ctrl-C is kept, too */
+    /* after Ctrl-C the report so far is kept */
     const enum xm_status ended =
         xm_new_file_end(&t->file, s == XM_CANCELLED ? XM_OK : s, &err);
     s = ended != XM_OK ? ended : s;

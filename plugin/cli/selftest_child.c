@@ -13,12 +13,12 @@
 #include "plugin/cli/selftest.h"
 #include "runtime/util/clock.h"
 
-/* Where the outputs of a process go: files without names, which take any length. */
+/* Files for the outputs of a process. They have no names, and can have any length. */
 struct outputs {
     FILE *out, *said;
 };
 
-/* In the new process; does not return. */
+/* Runs in the new process; does not return. */
 static void
 become(const char *folder, const char *const *words, const char *setting,
        const struct outputs *to)
@@ -36,7 +36,7 @@ become(const char *folder, const char *const *words, const char *setting,
     _exit(127);
 }
 
-/* What is in a file, at most 64 MiB of it. */
+/* Reads a file, at most 64 MiB. */
 static bool
 read_all(FILE *file, struct xm_strbuf *out)
 {
@@ -49,7 +49,7 @@ read_all(FILE *file, struct xm_strbuf *out)
     return !ferror(file) && xm_strbuf_ok(out);
 }
 
-/* Where the last line that ends at `end` begins, without "xemoe: ". */
+/* Returns the beginning of the last line that ends at `end`, without "xemoe: ". */
 static const char *
 line_before(const char *text, const char *end)
 {
@@ -59,7 +59,7 @@ line_before(const char *text, const char *end)
     return end - first >= 7 && strncmp(first, "xemoe: ", 7) == 0 ? first + 7 : first;
 }
 
-/* The last one that says what happened, not what to do about it; without its newline. */
+/* Appends the last line that is not advice, without its newline. */
 static void
 last_line(const struct xm_strbuf *text, struct xm_strbuf *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of xemoe selftest, and what their results say in words.
+ * The parts of xemoe selftest, and functions that describe their results.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -39,7 +39,7 @@ read_devices(yyjson_val *result, struct xm_strbuf *out)
     return out->n > 0;
 }
 
-/* Of xemoe verify, whose steps come with the worst first. */
+/* Describes a result of xemoe verify, whose steps are sorted, the worst first. */
 static bool
 read_steps(yyjson_val *result, struct xm_strbuf *out)
 {
@@ -56,7 +56,7 @@ read_steps(yyjson_val *result, struct xm_strbuf *out)
     return compared > 0 && over == 0;
 }
 
-/* The larger of the shares that a kernel reaches of the device's reading and multiplying. */
+/* Returns the larger of a kernel's shares of the device's reading and multiplying rates. */
 static double
 share_of(yyjson_val *kernel, double read, double multiply)
 {
@@ -65,7 +65,8 @@ share_of(yyjson_val *kernel, double read, double multiply)
     return bytes > flops ? bytes : flops;
 }
 
-/* Of xemoe bench --kernels: kernels of one problem stand together, and the fastest counts. */
+/* Describes a result of xemoe bench --kernels. Kernels of one problem are adjacent; the fastest
+ * counts. */
 static bool
 read_kernels(yyjson_val *result, struct xm_strbuf *out)
 {
@@ -94,7 +95,7 @@ read_kernels(yyjson_val *result, struct xm_strbuf *out)
     return problems > 0;
 }
 
-/* Of xemoe tune: a kernel was kept for each problem. */
+/* Describes a result of xemoe tune: a kernel was stored for each problem. */
 static bool
 read_tuned(yyjson_val *result, struct xm_strbuf *out)
 {
@@ -106,7 +107,7 @@ read_tuned(yyjson_val *result, struct xm_strbuf *out)
     return kept > 0;
 }
 
-/* Of xemoe bench. */
+/* Describes a result of xemoe bench. */
 static bool
 read_speed(yyjson_val *result, struct xm_strbuf *out)
 {
@@ -119,7 +120,7 @@ read_speed(yyjson_val *result, struct xm_strbuf *out)
     return n > 0;
 }
 
-/* Of xemoe generate. */
+/* Describes a result of xemoe generate. */
 static bool
 read_run(yyjson_val *result, struct xm_strbuf *out)
 {
@@ -224,7 +225,8 @@ xm_selftest_is_same_text(yyjson_val *result, yyjson_val *before, struct xm_strbu
     return n > 0 && same == n && same == most;
 }
 
-/* Words with a digit, as the names of formats, or of four letters and more. */
+/* Appends words of the parts' names with a digit, such as formats, or with at least four
+ * letters. */
 void
 xm_selftest_add_words(struct xm_strbuf *out)
 {
@@ -247,7 +249,7 @@ xm_selftest_add_words(struct xm_strbuf *out)
     xm_strbuf_free(&known);
 }
 
-/* The file that a part writes, to the end of the word; "": none. */
+/* Returns the file that a part writes, up to the end of the word; "": none. */
 static const char *
 made_by(const struct xm_selftest_part *p)
 {
@@ -255,7 +257,7 @@ made_by(const struct xm_selftest_part *p)
     return xm_selftest_writes(p) && file ? file + 3 : "";
 }
 
-/* Whether a part's first word behind the command is this file. */
+/* Whether the first word after a part's command is this file. */
 static bool
 reads(const struct xm_selftest_part *p, const char *file)
 {
@@ -264,7 +266,7 @@ reads(const struct xm_selftest_part *p, const char *file)
     return n > 0 && *word && strncmp(word + 1, file, n) == 0 && word[1 + n] == ' ';
 }
 
-/* Whether the next part generates the same text, and its name has the text `only`. */
+/* Whether the next part must generate the same text, and its name contains `only`. */
 static bool
 is_repeated(const struct xm_selftest_part *p, const char *only)
 {

@@ -36,7 +36,7 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* -m may be given several times. */
+/* Stores the values of -m, which may be given several times. */
 static enum xm_status
 note_model(void *out, const struct xm_cli_option *o, const char *value,
            struct xm_error *err)
@@ -77,7 +77,7 @@ check(struct xm_serve_args *a)
                : xm_cli_usage("%s", err.text);
 }
 
-/* The options of one text, or of a result that is printed, are none of a server's. */
+/* Copies the common options, except those for one text or for a printed result. */
 static size_t
 common_options(struct xm_cli_option out[XM_CLI_N_GENERATION_OPTIONS])
 {

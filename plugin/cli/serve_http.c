@@ -2,7 +2,7 @@
  *
  * The server of xemoe serve: opens the models, listens, and waits for a signal.
  *
- *     first signal ──► no new requests ──► texts end, or their time does ──► told, closed
+ *     first signal ──► no new requests ──► texts end, or time runs out ──► connections closed
  *     second       ──► the process ends
  */
 #include <poll.h>
@@ -27,7 +27,7 @@ enum {
     SIGNALLED = 128 /* exit code of a process that a signal ends: this and its number */
 };
 
-/* A model, for its embeddings. */
+/* A model whose embedding program is made when it is needed. */
 struct embeddings {
     const struct xm_serve_args *a;
     const struct xm_cli_model *m;
@@ -38,7 +38,7 @@ struct serving {
     const struct xm_serve_args *a;
     struct xm_cli_model opened[XM_CLI_MAX_TEXTS];
     struct xm_served *served[XM_CLI_MAX_TEXTS];
-    struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS];   /* of their sampling */
+    struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS];   /* of each model's sampling */
     struct xm_prefix_store *prefixes[XM_CLI_MAX_TEXTS]; /* NULL: none         */
     struct embeddings embeddings[XM_CLI_MAX_TEXTS];
     size_t n;
@@ -46,12 +46,13 @@ struct serving {
     struct xm_strbuf cert, cert_key;
     struct xm_server server;
     struct xm_http *http;
-    bool is_terminated; /* xm_flag_get: SIGTERM came */
+    bool is_terminated; /* read with xm_flag_get; SIGTERM has arrived */
 };
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-/* Options, else what the model's files recommend, else what the API's pages say. */
+/* Finds the default sampling: from the options, else from the model's files, else the defaults in
+ * the API's documentation. */
 static enum xm_status
 find_sampling(const struct xm_cli_generation *g, const struct xm_package *p,
               struct xm_sampling_lists *lists, struct xm_sampling *out,
@@ -71,7 +72,7 @@ find_sampling(const struct xm_cli_generation *g, const struct xm_package *p,
     return xm_cli_sampling_lists(g, p, lists, out, err);
 }
 
-/* The last part of the path that names the model, without its ending. */
+/* Appends the name of a model: the last part of its path, without the extension. */
 static void
 name_model(const char *path, struct xm_strbuf *out)
 {
@@ -104,7 +105,7 @@ is_taken(const struct serving *s, const char *name)
     return false;
 }
 
-/* By the queue's thread, or at the start. */
+/* Called by the queue's thread, or at the start. */
 static enum xm_status
 open_embedder(void *ctx, struct xm_embedder **out, struct xm_error *err)
 {
@@ -168,7 +169,7 @@ open_model(struct serving *s, size_t i)
     target.embeds = XM_CLI_EMBEDS_IF_IT_MUST;
     target.needs_tokenizer = "serve needs it, put the file there";
     target.needs_chat_template = target.chat_template != NULL;
-    if (!xm_progress_is_shown()) /* a journal would show nothing for a minute */
+    if (!xm_progress_is_shown()) /* otherwise a log would show nothing for a minute */
         fprintf(stderr,
                 "xemoe: reading %s; kernels that are not kept yet are built first\n",
                 target.model);
@@ -212,7 +213,7 @@ read_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
     return s == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "'%s'", path) : s;
 }
 
-/* Before the models, which take longer. */
+/* Reads keys and certificates before the models, which take longer. */
 static enum xm_status
 read_files(struct serving *s, struct xm_error *err)
 {
@@ -260,7 +261,8 @@ start(struct serving *s, struct xm_error *err)
     return XM_OK;
 }
 
-/* Whether another signal came within so many milliseconds; -1: however long it takes. */
+/* Waits for another signal for `ms` milliseconds; -1: without limit. Returns whether it has
+ * arrived. */
 static bool
 signal_comes(int ms)
 {

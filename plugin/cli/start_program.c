@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Commands that are programs of their own: xemoe starts them in its own place.
+ * Starts commands that are programs of their own, by replacing this process.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 enum { MOST_PATH = 4096 };
 
-/* The folder of this program, with its last slash. */
+/* Finds the folder of this program, with its last slash. */
 static bool
 find_own_folder(char folder[MOST_PATH])
 {
@@ -28,7 +28,8 @@ find_own_folder(char folder[MOST_PATH])
 bool
 xm_cli_find_program(const char *name, struct xm_strbuf *path)
 {
-    /* Installed, then built: in a folder of programs another one may have that name. */
+    /* The installed place first, because in a folder of programs another program could have that
+     * name. */
     static const char *const places[] = {XM_BIN_TO_LIBEXEC "/", ""};
     char folder[MOST_PATH];
     for (size_t i = 0; i < XM_ARRAY_LEN(places) && find_own_folder(folder); i++) {

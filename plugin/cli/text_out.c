@@ -34,7 +34,7 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     { 0, "grammar",           XM_CLI_TEXT,  AT(grammar),            "GBNF", "the text matches this grammar, a text with ::= or a file", "grammar-file" },
     { 0, "json-schema",       XM_CLI_TEXT,  AT(json_schema),        "JSON", "the text is JSON that is valid for this schema, a text with { or a file", "json-schema-file -j" },
 };
-/* Where the options of the rows of sampling.def have their values. */
+/* Offsets of the values of sampling.def's rows. */
 #define SAMPLING(kind, member, ...) AT(member),
 static const size_t offsets[XM_N_SAMPLING] = {
 #include "plugin/text/sampling.def"
@@ -42,7 +42,8 @@ static const size_t offsets[XM_N_SAMPLING] = {
 #undef AT
 /* clang-format on */
 
-/* As llama.cpp has it, -1 asks for a random seed, which all processes of an MPI job draw from. */
+/* Reads a seed. -1 means a random one, as in llama.cpp; all processes of an MPI job use the
+ * same. */
 static enum xm_status
 read_seed(const char *text, uint64_t *out, struct xm_error *err)
 {
@@ -68,13 +69,14 @@ xm_cli_generation_open(struct xm_cli_generation *a)
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         void *member = (char *)a + offsets[i];
         if (xm_sampling_rows[i].kind == XM_SAMPLING_REAL)
-            *(float *)member = NAN; /* which no option takes */
+            *(float *)member = NAN; /* a value that no option accepts */
         else if (xm_sampling_is_number(&xm_sampling_rows[i]))
             *(uint64_t *)member = UINT64_MAX;
     }
 }
 
-/* The value of a row of numbers, NAN: not given. What is beyond an int is no bound: 0. */
+/* Returns the value of a numeric row; NAN: not given. A count beyond INT_MAX means no bound and
+ * becomes 0. */
 static double
 given(const struct xm_cli_generation *a, size_t i)
 {
@@ -125,7 +127,7 @@ take_number(const struct xm_cli_generation *a, size_t i, struct xm_sampling *out
     return XM_OK;
 }
 
-/* Whether biases can be read, before a model is. */
+/* Checks, before a model is read, that biases can be parsed. */
 static enum xm_status
 check_biases(const struct xm_cli_generation *a, struct xm_error *err)
 {
@@ -220,8 +222,8 @@ xm_text_out_begin(struct xm_text_out *o, bool has_text, bool stream)
 
 /* ---- writing ----------------------------------------------------------------------- */
 
-/* A model must not send commands to a terminal: control characters are shown as ^X, those of
- * ISO 6429 as U+FFFD. */
+/* Writes text with control characters as ^X, and those of ISO 6429 as U+FFFD, because a model must
+ * not send commands to a terminal. */
 static void
 write_visible(const char *text, size_t n)
 {
@@ -229,7 +231,7 @@ write_visible(const char *text, size_t n)
         int32_t code;
         length = xm_utf8_next(xm_slice_of(text + at, n - at), &code);
         if (code == '\r')
-            continue; /* of the end of a line */
+            continue; /* part of a line end */
         if ((code < 0x20 && code != '\n' && code != '\t') || code == 0x7f)
             printf("^%c", code < 0 ? '?' : code ^ 0x40);
         else if (code >= 0x80 && code < 0xa0)
@@ -254,7 +256,7 @@ write_text(struct xm_text_out *o, const char *text, size_t n)
     fflush(stdout);
 }
 
-/* An empty line comes between a thought and the text. */
+/* Ends a thought; an empty line separates it from the text. */
 static void
 end_thought(struct xm_text_out *o, bool before_text)
 {
@@ -263,7 +265,7 @@ end_thought(struct xm_text_out *o, bool before_text)
     o->in_thought = false;
     if (o->styles) {
         fputs(XM_STYLE_NOT_DIM, stdout);
-        fflush(stdout); /* what comes next may be standard error's */
+        fflush(stdout); /* before other output to standard error */
     }
     xm_cli_farewell(STDOUT_FILENO, NULL);
     if (o->in_line)
@@ -272,7 +274,8 @@ end_thought(struct xm_text_out *o, bool before_text)
         write_text(o, "\n", 1);
 }
 
-/* Dim where the terminal can, apart by an empty line; else only that there is one is told. */
+/* Writes a thought, dim if the terminal supports it. If thoughts are hidden, shows only the number
+ * of their tokens on the progress line. */
 static void
 show_thought(struct xm_text_out *o, const char *text, size_t n)
 {
@@ -288,7 +291,7 @@ show_thought(struct xm_text_out *o, const char *text, size_t n)
     write_text(o, text, n);
 }
 
-/* In a line of its own: nobody here carries it out. */
+/* Writes a tool call on a line of its own; this program does not run it. */
 static void
 write_call(struct xm_text_out *o, const struct xm_tool_call *call)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chrome's trace format, which chrome://tracing and ui.perfetto.dev show: one event a line, so that
- * a long trace is never a whole tree in memory.
+ * Writes Chrome's trace format, for chrome://tracing and ui.perfetto.dev. Each event is one line,
+ * so that a long trace is never completely in memory.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -17,11 +17,11 @@ enum { PROCESS = 1, DEVICE_THREAD = 1, HOST_THREAD = 2 };
 
 struct trace {
     FILE *file;
-    uint64_t zero, n; /* ns of the first launch's start; events so far */
+    uint64_t zero, n; /* start of the first launch in ns; number of events so far */
     bool failed;      /* out of memory */
 };
 
-/* Takes the event, the root of `j`, over. */
+/* Writes the event, the root of `j`, and frees `j`. */
 static void
 write_event(struct trace *t, struct xm_json_out *j)
 {
@@ -39,7 +39,7 @@ add_string(struct xm_json_out *j, yyjson_mut_val *o, const char *key, const char
     xm_json_add_text(j, o, key, text, strlen(text));
 }
 
-/* "process_name", "thread_name" */
+/* Writes an event "process_name" or "thread_name". */
 static void
 write_name(struct trace *t, const char *what, int thread, const char *name)
 {
@@ -53,7 +53,7 @@ write_name(struct trace *t, const char *what, int thread, const char *name)
     write_event(t, &j);
 }
 
-/* Microseconds; what was queued before the first launch began lies before 0. */
+/* Converts to microseconds; launches queued before the first one began have negative times. */
 static double
 us(const struct trace *t, uint64_t ns)
 {
@@ -104,7 +104,7 @@ xm_trace_check(const char *path, struct xm_error *err)
 {
     struct xm_new_file at;
     XM_TRY(xm_new_file_begin(&at, path, err));
-    xm_new_file_end(&at, XM_CANCELLED, NULL); /* nothing is left of it */
+    xm_new_file_end(&at, XM_CANCELLED, NULL); /* removes the temporary file */
     return XM_OK;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe tune: which kernel of each step of a model is the fastest on this device.
+ * xemoe tune: finds the fastest kernel for each step of a model on this device.
  *
- * Here the steps are found, by compiling the model on an engine that only counts; a program of its
- * own times their kernels (plugin/bench_kernels/tune.c).
+ * This file finds the steps, by compiling the model on an engine that only counts memory; another
+ * program times their kernels (plugin/bench_kernels/tune.c).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -56,7 +56,7 @@ find_settings(const struct args *a, struct xm_cli_setting out[N_SETTINGS])
 
 /* ---- the steps of the model -------------------------------------------------------------- */
 
-/* Whether one of the lines is this one, of n characters. */
+/* Whether `lines` contains this line of n characters. */
 static bool
 has_line(const char *lines, const char *line, size_t n)
 {
@@ -67,7 +67,7 @@ has_line(const char *lines, const char *line, size_t n)
     return *lines != '\0';
 }
 
-/* Each once, in their order. */
+/* Appends each problem once, in order. */
 static void
 add_problems(const struct xm_program_view *v, struct xm_strbuf *out)
 {
@@ -123,7 +123,7 @@ find_problems(const struct args *a, const struct xm_device_info *info,
 
 /* ---- the program that times them --------------------------------------------------------- */
 
-/* Its standard input: a file without a name, which may be of any length. */
+/* Makes the problems the program's standard input: an unnamed file, which can have any length. */
 static enum xm_status
 put_on_input(const struct xm_strbuf *problems, struct xm_error *err)
 {
@@ -215,7 +215,7 @@ xm_cli_tune(int argc, char **argv)
     if (s != XM_OK)
         code = xm_cli_failed(&err);
     else if (code == XM_EXIT_OK)
-        code = start(&a, xm_strbuf_text(&cache)); /* returns when it failed */
+        code = start(&a, xm_strbuf_text(&cache)); /* returns only after a failure */
     xm_strbuf_free(&cache);
     return code;
 }

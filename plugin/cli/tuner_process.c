@@ -23,23 +23,24 @@
 
 extern char **environ;
 
-/* A kernel that does not end in this many seconds hangs, and a build in this many. */
+/* A kernel that takes longer than this many seconds hangs; so does a build that takes longer than
+ * the second number. */
 #define MOST_S_ROW   20.0
 #define MOST_S_BUILD 300.0
-/* How long a process that was told to end may take for the kernel that it is timing. */
+/* Seconds that a process which was told to end may take to finish timing a kernel. */
 #define MOST_S_END 5.0
-/* How long one that was killed is waited for: a driver may keep it from ending. */
+/* Seconds to wait for a killed process: a driver may keep it from ending. */
 #define MOST_S_KILLED 1.0
 
 struct xm_cli_tuner {
     pid_t pid;
     int socket;
     bool waits;            /* --tune */
-    int keys;              /* of the terminal on which lines are typed; -1: none */
-    bool is_typed;         /* a line was typed: somebody waits                   */
-    bool is_ready;         /* all kernels are built   */
-    bool is_over;          /* nothing is left, or it has failed */
-    struct xm_strbuf line; /* what has come of the next line */
+    int keys;              /* terminal on which lines are typed; -1: none */
+    bool is_typed;         /* a line was typed: the user is waiting */
+    bool is_ready;         /* all kernels are built */
+    bool is_over;          /* nothing is left to do, or the process has failed */
+    struct xm_strbuf line; /* the incomplete next line */
 };
 
 /* ---- whether it is wanted ---------------------------------------------------------------- */
@@ -53,7 +54,7 @@ is_gpu(const struct xm_cli_model *m, const struct xm_cli_target *t)
            plugin->ops->info && plugin->ops->info(plugin, index)->kind == XM_DEVICE_GPU;
 }
 
-/* Whether XM_TUNED_KERNELS is NO, however that is spelled. */
+/* Whether XM_TUNED_KERNELS is NO, in any letter case. */
 static bool
 ignores_choices(void)
 {
@@ -64,7 +65,7 @@ ignores_choices(void)
            !config.tuned_kernels;
 }
 
-/* Why nothing can be measured; NULL: it can. */
+/* Returns why nothing can be measured; NULL: no reason. */
 static const char *
 obstacle(const char *cache_dir)
 {
@@ -99,8 +100,8 @@ is_wanted(const struct xm_cli_model *m, const struct xm_cli_target *t,
 
 /* ---- the process ------------------------------------------------------------------------- */
 
-/* This process's environment without the folder that it made for itself; NULL: no memory. The texts
- * are not copied. */
+/* Returns this process's environment without the variable that it set itself; the texts are not
+ * copied. NULL: no memory. */
 static char **
 environment(void)
 {
@@ -117,7 +118,7 @@ environment(void)
     return out;
 }
 
-/* In a group of its own, which Ctrl-C does not reach. */
+/* Starts the process in a process group of its own, which Ctrl-C does not reach. */
 static int
 spawn(const char *path, char **argv, int socket, pid_t *pid)
 {
@@ -215,7 +216,7 @@ xm_cli_tuner_start(const struct xm_cli_model *m, const struct xm_cli_target *tar
 
 static const char failed[] = "failed ";
 
-/* That nothing is measured. Whoever asked for it is told, others only by -v. */
+/* Prints that nothing is measured if the user gave --tune, else logs it for -v. */
 static void
 tell_failure(const struct xm_cli_tuner *t, const char *why)
 {
@@ -226,8 +227,8 @@ tell_failure(const struct xm_cli_tuner *t, const char *why)
         xm_log(XM_LOG_INFO, "kernels are not measured: %s", why);
 }
 
-/* The next line, within `seconds`; false: none has come yet, it has ended or failed, a line was
- * typed, or Ctrl-C came. */
+/* Reads the next line, waiting at most `seconds`. Returns false: no line has arrived, the process
+ * has ended or failed, a line was typed, or Ctrl-C was pressed. */
 static bool
 next_line(struct xm_cli_tuner *t, double seconds, struct xm_strbuf *line)
 {
@@ -268,7 +269,7 @@ next_line(struct xm_cli_tuner *t, double seconds, struct xm_strbuf *line)
     }
 }
 
-/* Reads what it says while it builds. */
+/* Reads the process's lines while it builds; sets t->is_ready when it has built all kernels. */
 static void
 follow_builds(struct xm_cli_tuner *t, bool waits, const char *what)
 {
@@ -282,7 +283,8 @@ follow_builds(struct xm_cli_tuner *t, bool waits, const char *what)
     xm_strbuf_free(&line);
 }
 
-/* The rows that it times after one "go". Whether a choice was kept. */
+/* Shows each kernel variant that the tuner process times after one "go", until it reports "left" or
+ * "done". Sets t->is_over. Returns whether the process stored a choice for any step. */
 static bool
 follow_rows(struct xm_cli_tuner *t, const char *what)
 {
@@ -300,7 +302,7 @@ follow_rows(struct xm_cli_tuner *t, const char *what)
         xm_log(XM_LOG_INFO, "a kernel that was being measured does not end");
     xm_progress_clear();
     xm_log(XM_LOG_INFO, "kernels were measured for %zu steps", kept);
-    /* One budget for each process: what is left is measured beside the next start. */
+    /* a process has one "go"; what is left is measured beside the next start */
     t->is_over = true;
     xm_strbuf_free(&line);
     return kept > 0;
@@ -328,9 +330,9 @@ xm_cli_tuner_run(struct xm_cli_tuner *t, bool waits, int keys)
     return any;
 }
 
-/* While it builds, the process is not waited for: it ends after the kernel in progress. While it
- * times a row, it gets MOST_S_END to finish; then it is killed, and its note keeps that row from
- * being tried again. */
+/* Ends the process. While it builds, it is not waited for: it ends after the current kernel. While
+ * it times a variant, it gets MOST_S_END to finish; then it is killed, and its note on disk keeps
+ * that variant from being tried again. */
 void
 xm_cli_tuner_end(struct xm_cli_tuner *t)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe verify: every step on the device against the host reference on the same operands
- * (plugin/step_check.h); or the logits against those of another program, or of other numerics.
+ * xemoe verify: compares every step on the device with the host reference on the same operands
+ * (plugin/step_check.h); or the logits with those of another program, or of other numerics.
  */
 #include "plugin/cli/verify.h"
 
@@ -39,7 +39,7 @@ static const struct xm_cli_option options[] = {
 
 enum { DEFAULT_IDS = 12, DEFAULT_DECODE = 2 };
 
-/* Whether neither --against nor --numerics is given, which compare logits. */
+/* Whether steps are compared: neither --against nor --numerics, which compare logits, is given. */
 static bool
 checks_steps(const struct args *a)
 {
@@ -141,7 +141,7 @@ run(struct args *a)
     struct xm_cli_model m;
     a->target.needs_tokenizer = a->prompt || a->file ? XM_CLI_IDS_INSTEAD : NULL;
     a->target.is_exact = true;
-    if (a->numerics) /* what is compared with, whatever the environment says */
+    if (a->numerics) /* the reference of the comparison, whatever the environment says */
         a->target.numerics = "f32";
     if (a->every_kernel)
         xm_verify_force(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe verify --against: the logits of a text against those that another program has computed of
- * the same tokens.
+ * xemoe verify --against: compares the logits of a text with those that another program has
+ * computed for the same tokens.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 
 /* ---- the file ---------------------------------------------------------------------- */
 
-/* What causal-verify-logits keeps. */
+/* Reads raw floats, as causal-verify-logits writes them. */
 static enum xm_status
 read_raw(const struct xm_mapped_file *f, struct xm_other_logits *out,
          struct xm_error *err)
@@ -82,7 +82,8 @@ xm_other_logits_free(struct xm_other_logits *o)
     xm_npy_floats_free(&o->rows);
 }
 
-/* Which positions of `n` tokens it has; a raw file of several rows becomes those. */
+/* Finds the positions, of `n` tokens, that the file has; a raw file with several rows is
+ * reshaped. */
 static enum xm_status
 fit(struct xm_other_logits *o, uint64_t n, uint64_t vocabulary, struct xm_error *err)
 {
@@ -110,12 +111,12 @@ enum { TOP = 10 };
 
 struct against {
     const struct xm_other_logits *other;
-    const float *logits;          /* of the same positions; the runner's */
-    uint64_t first;               /* of them                             */
-    struct xm_logits_match *list; /* of each, owned */
-    struct xm_logits_match all;   /* sums           */
+    const float *logits;          /* of the same positions; owned by the runner */
+    uint64_t first;               /* index of the first position */
+    struct xm_logits_match *list; /* owned; one for each position */
+    struct xm_logits_match all;   /* sums over all positions */
     double kld_mean, kld_max;
-    uint64_t n_same_top, worst; /* worst: its row */
+    uint64_t n_same_top, worst; /* worst: index of the row with the largest error */
 };
 
 static const float *
@@ -190,7 +191,7 @@ print_places(struct xm_lines *o, uint32_t n)
                      n == 1 ? " is" : "s are");
 }
 
-/* None on numerics, which differ as they do. */
+/* Prints the verdict; none for --numerics, where a difference is expected. */
 static void
 print_verdict(struct xm_lines *o, const struct against *a, double nmse)
 {
@@ -316,7 +317,7 @@ run(const struct xm_cli_model *m, const struct xm_token_list *ids, uint64_t want
     return s;
 }
 
-/* The rows of the positions that the file has. */
+/* Gets the logits of the positions that the file has. */
 static enum xm_status
 find_logits(const struct xm_token_runner *r, uint64_t n, struct against *out,
             struct xm_error *err)

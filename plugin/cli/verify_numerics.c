@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe verify --numerics: the logits with roundings to bf16 as in training (XM_NUMERICS) against
- * those of the same model without.
+ * xemoe verify --numerics: compares the logits with rounding to bf16 as in training (XM_NUMERICS)
+ * with those of the same model without it.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
 
-/* The logits of all positions, for xm_other_logits_free. */
+/* Computes the logits of all positions; the caller frees them with xm_other_logits_free. */
 static enum xm_status
 run_f32(const struct xm_cli_model *m, const struct xm_token_list *ids,
         struct xm_other_logits *out, struct xm_error *err)
@@ -46,7 +46,8 @@ xm_verify_numerics(struct xm_cli_model *m, const struct xm_cli_target *t,
     rounded.numerics = "bf16";
     if (run_f32(m, ids, &f32, &err) != XM_OK)
         return xm_cli_failed(&err);
-    xm_cli_model_close(m); /* one at a time needs memory for weights */
+    /* before opening the other, so that only one needs memory for weights */
+    xm_cli_model_close(m);
     int code = xm_cli_model_open(m, &rounded, NULL);
     if (code == XM_EXIT_OK)
         code = xm_verify_against(m, &f32, ids, t->json);

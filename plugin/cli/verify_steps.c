@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe verify: every step on the device against the host reference on the same operands
+ * xemoe verify: compares every step on the device with the host reference on the same operands
  * (plugin/step_check.h).
  */
 #include <inttypes.h>
@@ -19,22 +19,22 @@
 enum { WORST_SHOWN = 8, KERNEL_NAME = 64 };
 #define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
-/* A kernel in all steps that ran it. */
+/* A kernel, with the results of all steps that ran it. */
 struct kernel {
     char name[KERNEL_NAME];
-    uint64_t compared; /* runs of a step */
-    double severity;   /* the worst      */
+    uint64_t compared; /* number of runs of a step */
+    double severity;   /* the largest */
 };
 
 struct verify {
     const struct xm_cli_target *target;
-    struct xm_step_check *worst; /* that was seen of each step */
+    struct xm_step_check *worst; /* the worst result of each step */
     uint32_t n;
     struct kernel *kernels;
     size_t n_kernels, capacity;
-    uint64_t round; /* 0: kernels are chosen as always; else XM_FORCE, from 1 on */
-    uint64_t ran;   /* hash of the kernels that the round has run           */
-    bool is_nan;    /* a step of the round made NaN or infinity             */
+    uint64_t round; /* 0: the usual kernels; else the value for XM_FORCE, from 1 on */
+    uint64_t ran;   /* hash of the kernels that this round has run */
+    bool is_nan;    /* a step of this round produced NaN or infinity */
     bool no_memory;
 };
 
@@ -89,7 +89,7 @@ on_check(const struct xm_step_check *check, void *ctx)
         v->n = v->worst ? check->n_steps : 0;
         v->no_memory = !v->worst;
     }
-    if (v->no_memory || check->step >= v->n) /* of all rounds the steps are the same */
+    if (v->no_memory || check->step >= v->n) /* all rounds have the same steps */
         return;
     v->is_nan |= isinf(check->error);
     add_kernels(v, check);
@@ -103,8 +103,9 @@ on_check(const struct xm_step_check *check, void *ctx)
 
 /* ---- the report -------------------------------------------------------------------- */
 
-/* Of steps alike the first: behind one that makes NaN all others do. So of those over tolerance
- * whose errors accumulate. */
+/* Sorts by severity; among equal ones the earlier step comes first, because after a NaN all later
+ * steps have NaN. Likewise, of steps over tolerance with accumulated errors the first one comes
+ * first. */
 static int
 by_severity(const void *a, const void *b)
 {
@@ -241,7 +242,7 @@ run_checked(const struct xm_cli_model *m, struct verify *v,
 {
     const struct xm_generation run = {
         .prompt = {.kind = XM_PROMPT_IDS, .ids = ids->ids, .n = ids->n},
-        .max_tokens = decode + 1, /* the last one is not fed */
+        .max_tokens = decode + 1, /* the last token is not fed */
         .ignore_ends = true};
     struct xm_generation_result result = {0};
     struct xm_session *session = NULL;
@@ -270,7 +271,8 @@ xm_verify_force(uint64_t nth)
     setenv("XM_FORCE", number, 1);
 }
 
-/* Opens the model again, with the next kernel of each step. Steps' names go with the old one. */
+/* Opens the model again with the next kernel of each step. The steps' names belong to the old
+ * model. */
 static int
 begin_round(struct xm_cli_model *m, struct verify *v)
 {
@@ -294,13 +296,15 @@ xm_verify_steps(struct xm_cli_model *m, const struct xm_cli_target *t,
         v.ran = 0;
         v.is_nan = false;
         enum xm_status s = run_checked(m, &v, ids, decode, &err);
-        if (v.is_nan) /* no logits to go on with, and the step that began it is known */
+        /* there are no logits to continue with, and the faulty step is known */
+        if (v.is_nan)
             s = XM_OK;
         if (s == XM_OK && every_kernel && v.ran != before) {
             code = begin_round(m, &v);
             continue;
         }
-        if (s == XM_OK || v.round > 1) /* what the rounds before have found */
+        /* after a failure in a later round, the results of earlier ones are reported */
+        if (s == XM_OK || v.round > 1)
             code = report(m, &v);
         if (s != XM_OK)
             code = xm_cli_failed(&err);
