@@ -33,11 +33,10 @@ struct xm_value_view {
 struct xm_step_view {
     const char *op, *name; /* of the graph's node */
     bool on_host;          /* computed by the host, not by a kernel */
-    /* names of its kernels, separated by spaces, for one token and for many tokens */
-    const uint32_t *in;
+    const uint32_t *in;    /* indices of the values that it reads */
     uint32_t n_in;
     uint32_t block;
-    /* kernels, apart by spaces, for one token and for many */
+    /* names of its kernels, separated by spaces, for one token and for many tokens */
     const char *token, *prompt;
     const char *weights; /* one line for each weight: "[4096, 2048] u4, groups of 128" */
     const char *detail;  /* lines about attention, experts or row chains; may be empty */

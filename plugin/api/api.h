@@ -191,7 +191,6 @@ struct ov_remote_context {
 /* Wraps `context`, whose reference it owns from now on, also on failure. */
 ov_status_e xm_api_context_give(struct xm_context *context, ov_remote_context_t **out);
 
-/* remote_context.c: what keys of contexts and of shared memory come with; NULL: not given. */
 /* remote_context.c: the values of the keys for contexts and shared memory; NULL: not given. */
 struct xm_api_handles {
     size_t n; /* number of keys */

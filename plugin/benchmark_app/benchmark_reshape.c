@@ -89,7 +89,6 @@ set_layouts(struct xm_benchmark_model *m, const struct xm_benchmark_shapes *layo
     return check_inputs(m, "-layout", layouts, err);
 }
 
-/* -b where no layout is given: the first dimension. */
 /* For -b without a layout: names the first dimension of each input N. */
 static enum xm_status
 guess_layouts(struct xm_benchmark_model *m, struct xm_error *err)

@@ -105,7 +105,7 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
     char text[XM_ERROR_TEXT];
     /* file names may have control characters */
     xm_utf8_show(xm_slice_of(said, strlen(said)), text,
-                 sizeof(text)); /* names of files */
+                 sizeof(text));
     struct xm_strbuf sentence = {0};
     uint32_t rank;
     if (xm_mpi_ranks(&rank) > 1 && strncmp(text, "rank ", strlen("rank ")) != 0)

@@ -156,7 +156,6 @@ const char *xm_cli_copy_weights(const char *way);
 const char *xm_cli_split_policy(const char *split);
 /* XM_EXIT_USAGE: a value that no device accepts for its property. */
 int xm_cli_check_settings(const struct xm_cli_setting *settings, size_t n);
-/* The same for all options of a target except --cache-dir. */
 /* As xm_cli_check_settings, for all options of a target except --cache-dir. */
 int xm_cli_check_target(const struct xm_cli_target *t);
 

@@ -74,17 +74,12 @@ xm_ext_sink xm_external_sink(struct xm_strbuf *out);
 bool xm_external_is_status(int32_t status);
 /* Converts the result of a plugin's function that returned `status` and wrote `why`: returns the
  * core's status and writes the plugin's sentence after the plugin's name. */
-enum xm_status
-xm_external_status(const struct xm_external *x, const char *function, int32_t status,
-                   xm_ext_error *why,
-                   /* Gets a property: from the plugin's function, or, if it does not
-                                   * know the key, from `rows`. If it does not know
-                                   * SUPPORTED_PROPERTIES either, that is the list of the rows'
-                                   * keys. */
-                   struct xm_error *err);
+enum xm_status xm_external_status(const struct xm_external *x, const char *function,
+                                  int32_t status, xm_ext_error *why,
+                                  struct xm_error *err);
 
-/* Gets a property: from the plugin's function, or, if it does not know the key, from `rows`, whose
- * keys are added to SUPPORTED_PROPERTIES. */
+/* Gets a property: from the plugin's function, or, if it does not know the key, from `rows`. If it
+ * does not know SUPPORTED_PROPERTIES either, that is the list of the rows' keys. */
 struct xm_external_row {
     const char *key, *value;
 };

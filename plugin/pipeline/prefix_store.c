@@ -310,9 +310,8 @@ is_whole(struct entry *e)
 static void
 drop_damaged(struct xm_prefix_store *p, const char *name)
 {
-    /* warn once: every search meets such a file again */
     const bool is_gone = delete_file(p, name);
-    if (!is_gone && p->has_warned_of_damage) /* it is met again and again */
+    if (!is_gone && p->has_warned_of_damage) /* every search finds such a file again */
         return;
     p->has_warned_of_damage |= !is_gone;
     warn(p, "'%s/%s' is damaged: the cached prefix %s and will be computed", p->folder,

@@ -7,7 +7,7 @@
 enum {
     /* reserves 1/4 of a chunk for prompts, however many texts decode */
     PREFILL_PARTS = 4
-}; /* of a chunk: one is for prompts, however many texts decode */
+};
 
 enum xm_status
 xm_scheduler_reserve_rows(struct xm_scheduler *s, struct xm_error *err)

@@ -397,7 +397,6 @@ take_short(struct parse *p, const char *word)
     return take_value(p, o, word[2] ? word + 2 : NULL);
 }
 
-/* By a word, or by an option of the same member: -m MODEL. */
 /* Whether the operand was given, as a word or by an option for the same member: -m MODEL. */
 static bool
 is_operand_said(const struct parse *p)

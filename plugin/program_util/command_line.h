@@ -101,7 +101,6 @@ struct xm_cli_spec {
     size_t operand_offset; /* offset of its const char * member */
     /* the member is a struct xm_cli_texts and takes any number of words */
     bool operands_are_many;
-    /* environment variable that replaces an operand that was not given; NULL: none */
     /* environment variable with the operand's default; NULL: none */
     const char *operand_env;
     /* Appends the possible first operands, each followed by a space, which shells complete instead

@@ -201,7 +201,6 @@ append(int fd, off_t size, const struct xm_strbuf *line)
     return write_at(fd, size, xm_strbuf_text(line), line->n);
 }
 
-/* In its place: another chat has it open. Nothing needs more room than there was. */
 /* Keeps the newer half and appends the line. Rewrites the file in place, because other chats have
  * it open; the result is smaller. */
 static bool

@@ -145,9 +145,8 @@ bash_choices(const struct xm_cli_described *c, struct xm_strbuf *out)
         xm_strbuf_add(out, "'\n");
     } else if (is_folder(c->spec->operand)) {
         xm_strbuf_add(out, "_xemoe_operands_");
-        /* '/': any folder */
         variable(c->name, out);
-        xm_strbuf_add(out, "='/'\n"); /* any folder */
+        xm_strbuf_add(out, "='/'\n"); /* '/' stands for any folder */
     }
 }
 

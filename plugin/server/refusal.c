@@ -71,7 +71,6 @@ xm_place(const char *fmt, ...)
     return place;
 }
 
-/* Paths of this machine are nobody else's business: all but their last part becomes "…". */
 /* Replaces all but the last component of paths by "…", because clients need not know this machine's
  * files. */
 static void
