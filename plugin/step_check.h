@@ -22,10 +22,9 @@ struct xm_step_check {
     double error;
     double tolerance; /* 0: the values are integers, which must be equal */
     uint64_t row;
-    bool
-        /* includes errors of earlier steps; then only the first step over the tolerance is at
-         * fault */
-        accumulates;
+    /* includes errors of earlier steps; then only the first step over the tolerance is at
+     * fault */
+    bool accumulates;
     const char *part; /* what the row belongs to: NULL, a result; or a static text */
     char kernels[XM_STEP_CHECK_KERNELS]; /* the kernels that ran, separated by spaces */
 };

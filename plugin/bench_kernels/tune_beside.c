@@ -47,7 +47,7 @@ enum { MOST_S_ROW = 300 };
 struct beside {
     struct xm_tuner tuner;
     struct xm_tuner_lock lock;
-    struct xm_timed_problem *problems; /* sorted by their share of the model's time */
+    struct xm_timed_problem *problems; /* as received: the most valuable first */
     size_t n, capacity;
     size_t built, candidates;
 };

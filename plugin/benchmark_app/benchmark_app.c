@@ -22,7 +22,7 @@
 #include "plugin/program_util/progress.h"
 #include "runtime/util/number.h"
 
-/* default durations for GPU and CPU, and for other devices */
+/* default durations: for CPU, GPU and NPU; for other devices */
 enum { SECONDS = 60, SECONDS_OF_OTHERS = 120 };
 
 struct app {

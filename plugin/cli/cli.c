@@ -104,8 +104,7 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
     const char *said = err->text[0] ? err->text : xm_status_text(err->status);
     char text[XM_ERROR_TEXT];
     /* file names may have control characters */
-    xm_utf8_show(xm_slice_of(said, strlen(said)), text,
-                 sizeof(text));
+    xm_utf8_show(xm_slice_of(said, strlen(said)), text, sizeof(text));
     struct xm_strbuf sentence = {0};
     uint32_t rank;
     if (xm_mpi_ranks(&rank) > 1 && strncmp(text, "rank ", strlen("rank ")) != 0)

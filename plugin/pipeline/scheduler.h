@@ -94,9 +94,8 @@ void xm_scheduler_set_prefix_store(struct xm_scheduler *s, struct xm_prefix_stor
 
 /* The outcome of a step. */
 struct xm_scheduler_progress {
-    uint64_t
-        /* number of tokens that were run; 0: nothing to run, or the cache is full */
-        tokens;
+    /* number of tokens that were run; 0: nothing to run, or the cache is full */
+    uint64_t tokens;
     bool has_prompts; /* tokens of prompts were among them */
     double run_s;     /* seconds on the device                                */
     size_t n_jobs;    /* number of jobs in the scheduler; 0: it is idle */

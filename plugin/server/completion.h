@@ -44,9 +44,8 @@ struct xm_completion_text {
      * belong to the text, whose probabilities are in the answer. */
     size_t n_told;
     struct xm_token_list told;
-    size_t
-        /* number of its first ids that are given: the prompt's after its first token */
-        n_forced;
+    /* number of its first ids that are given: the prompt's after its first token */
+    size_t n_forced;
     double last_token; /* time of the last token; 0: none yet */
     bool is_over;
     /* The reason in OpenAI's terms: "stop", "length" or "tool_calls"; NULL: not over. */

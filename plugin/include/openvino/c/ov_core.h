@@ -5,7 +5,8 @@
  * Devices: "GPU" (the best OpenCL device), "GPU.n", "CPU" (an OpenCL driver that runs on the
  * processor), "CPU.n", "REFERENCE" (plain host code), and the devices of plugins. OpenVINO's
  * virtual devices without a list (AUTO), and NULL where a model is compiled, mean GPU. With a list
- * (HETERO:GPU,CPU) they mean the first device of the list that exists.
+ * they mean one device of the list: the first (HETERO:GPU,CPU), or the first that exists (AUTO,
+ * MULTI).
  */
 #ifndef OPENVINO_C_OV_CORE_H
 #define OPENVINO_C_OV_CORE_H
