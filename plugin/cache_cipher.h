@@ -19,7 +19,8 @@ extern "C" {
 
 #define XM_CACHE_CIPHER_KEY "CACHE_ENCRYPTION_CALLBACKS"
 
-/* Called twice: with `out` NULL it tells the size, then it writes. */
+/* Called twice: with `out` NULL it sets *n_out to the size of the output, then it writes the
+ * output. */
 typedef void (*xm_cipher_fn)(const char *in, const size_t n, char *out, size_t *n_out);
 
 struct xm_cache_cipher {

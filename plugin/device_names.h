@@ -34,7 +34,7 @@ struct xm_device_wish {
     struct xm_property
         *properties; /* owned; the caller's properties, with room for two more */
     uint32_t n;
-    const char *list; /* the devices behind the colon; NULL or "": none       */
+    const char *list; /* the device list after the colon; NULL or "": none */
     char *name;       /* owned memory of `device`; NULL: `device` is the caller's text */
     char index[12];   /* memory for the value of DEVICE_ID */
 };

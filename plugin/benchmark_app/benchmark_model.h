@@ -10,7 +10,7 @@
 #include "plugin/benchmark_app/benchmark_config.h"
 #include "plugin/benchmark_app/benchmark_shapes.h"
 
-/* Converts the API's status. The sentence is the API's last error, behind `what` unless that is
+/* Converts the API's status. The sentence is the API's last error, after `what` unless that is
  * NULL. */
 enum xm_status xm_benchmark_api(ov_status_e status, const char *what,
                                 struct xm_error *err);

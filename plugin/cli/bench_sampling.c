@@ -215,7 +215,7 @@ time_step(struct bench *b, struct xm_compiled *c, struct xm_error *err)
     return s;
 }
 
-/* ---- what is written ---------------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------------------------- */
 
 static void
 add_json(struct bench *b, const char *row, const char *name, size_t texts, double s)

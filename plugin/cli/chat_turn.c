@@ -177,7 +177,7 @@ write_answer(struct xm_chat *c, const struct xm_token_list *prompt,
     return s;
 }
 
-/* ---- what is said about it ---- */
+/* ---- messages about the answer ---- */
 
 /* Prints why an answer ended, if the model did not end it. */
 static void

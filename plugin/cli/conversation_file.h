@@ -22,8 +22,8 @@ enum { XM_CONVERSATION_MOST_MIB = 64 };
 enum xm_status xm_conversation_save(const struct xm_conversation *c, const char *path,
                                     bool replace, struct xm_error *err);
 /* Replaces all messages by the file's; on failure they are unchanged. Other members of the file are
- * ignored. The first message may be the system's; user and assistant must alternate behind it, and
- * the last message must be the assistant's. */
+ * ignored. The first message may be the system's; the following messages must alternate between
+ * user and assistant, and the last one must be the assistant's. */
 enum xm_status xm_conversation_load(struct xm_conversation *c, const char *path,
                                     struct xm_error *err);
 

@@ -222,7 +222,7 @@ generate(struct texts *t, struct xm_error *err)
     return s;
 }
 
-/* ---- what it was --------------------------------------------------------------------- */
+/* ---- costs --------------------------------------------------------------------------------- */
 
 static double
 seconds_of(const struct texts *t)

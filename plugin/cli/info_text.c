@@ -279,7 +279,7 @@ xm_info_print(const struct xm_info *info, bool verbose)
     xm_lines_end(&o);
 }
 
-/* ---- what it compiles to ----------------------------------------------------------- */
+/* ---- the compiled program ------------------------------------------------------------------ */
 
 enum { MOE_FORMS = 3 };
 static const char *const moe_forms[MOE_FORMS] = {"moe_3gemm_fused_compressed",

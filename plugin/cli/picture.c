@@ -188,7 +188,7 @@ print_step(const struct xm_program_view *v, uint32_t step, struct xm_strbuf *out
     xm_strbuf_add(out, "</TABLE>>];\n");
 }
 
-/* ---- what comes in and goes out ------------------------------------------------------ */
+/* ---- values between blocks ----------------------------------------------------------------- */
 
 /* Whether a value enters the first of several equal layers from the steps before, and the others
  * from the previous layer. */

@@ -55,7 +55,7 @@ static const struct xm_cli_option options[] = {
 #undef AT
 /* clang-format on */
 
-/* ---- what is asked for --------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------------------------- */
 
 static void
 find_room(const struct xm_plan_args *a, struct xm_plan *p)

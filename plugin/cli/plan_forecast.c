@@ -113,7 +113,7 @@ xm_plan_keep_rates(const struct xm_plan *p, const char *cache_dir, double token_
     xm_kept_rate_store(cache_dir, &p->info, multiplying, rates.multiply);
 }
 
-/* ---- what is printed ----------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------ */
 
 static void
 print_run(struct xm_lines *o, const char *what, const struct xm_run_seconds *s,

@@ -182,7 +182,7 @@ find_links(const struct xm_plan_args *a, struct xm_mesh_plan *p)
     return code;
 }
 
-/* ---- what is found ------------------------------------------------------------------- */
+/* ---- printing ------------------------------------------------------------------------------ */
 
 static double
 mib(uint64_t bytes)

@@ -21,7 +21,7 @@ text(yyjson_val *object, const char *key)
     return t ? t : "";
 }
 
-/* ---- what the results say -------------------------------------------------------------- */
+/* ---- reading results ----------------------------------------------------------------------- */
 
 static bool
 read_devices(yyjson_val *result, struct xm_strbuf *out)

@@ -212,7 +212,7 @@ xm_cli_tuner_start(const struct xm_cli_model *m, const struct xm_cli_target *tar
     return t;
 }
 
-/* ---- what it says -------------------------------------------------------------------------- */
+/* ---- messages of the process --------------------------------------------------------------- */
 
 static const char failed[] = "failed ";
 

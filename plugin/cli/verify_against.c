@@ -105,7 +105,7 @@ fit(struct xm_other_logits *o, uint64_t n, uint64_t vocabulary, struct xm_error 
     return XM_OK;
 }
 
-/* ---- what is found ----------------------------------------------------------------- */
+/* ---- comparing ----------------------------------------------------------------------------- */
 
 enum { TOP = 10 };
 

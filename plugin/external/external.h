@@ -170,7 +170,7 @@ struct xm_external_block {
     void *memory;                     /* the plugin's handle to the memory */
 };
 void xm_external_block_ref(struct xm_external_block *b);   /* NULL is allowed */
-void xm_external_block_unref(struct xm_external_block *b); /* likewise        */
+void xm_external_block_unref(struct xm_external_block *b); /* NULL is allowed */
 
 struct xm_external_memory {
     struct xm_remote base;

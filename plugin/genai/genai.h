@@ -171,7 +171,7 @@ struct xm_genai_call {
 
 /* llm_run.c: checks the config and generates the texts. The caller holds the pipeline's lock. */
 enum xm_status xm_genai_run(struct xm_genai_call *call, struct xm_error *err);
-/* Takes the stop ids and eos_token_id of `from`, each if `c` has none. */
+/* Copies the stop ids and the eos_token_id of `from`, each only if `c` has none. */
 enum xm_status xm_genai_config_inherit(ov_genai_generation_config *c,
                                        const ov_genai_generation_config *from,
                                        struct xm_error *err);

@@ -33,7 +33,8 @@ struct xm_text_stream {
     size_t stop; /* number, from 1, of that stop string; 0: none */
 };
 
-/* Takes the handling of special tokens, the stop strings and the clock from `asked`. */
+/* Begins a stream with the handling of special tokens, the stop strings and the clock of
+ * `asked`. */
 enum xm_status xm_text_stream_begin(struct xm_text_stream *s,
                                     const struct xm_tokenizer *tokenizer,
                                     const struct xm_generation *asked,

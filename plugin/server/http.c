@@ -224,7 +224,7 @@ open_request(struct xm_http *h, struct MHD_Connection *c, const char *url,
     return q;
 }
 
-/* ---- what HTTP itself forbids ---- */
+/* ---- requests that HTTP forbids ---- */
 
 /* A header that may occur only once, or repeatedly with the same value. */
 struct seen_header {

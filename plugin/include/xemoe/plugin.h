@@ -191,7 +191,7 @@ typedef struct xm_ext_host {
                         void *ctx, xm_ext_error *err);
 } xm_ext_host;
 
-/* ---- what a plugin does ------------------------------------------------------------ */
+/* ---- functions of a plugin ----------------------------------------------------------------- */
 
 /* Times of a step of a request since the last profile_reset. The texts are valid as long as the
  * compiled model. */
@@ -222,8 +222,8 @@ typedef struct xm_ext_memory_wish {
     uint64_t bytes;
 } xm_ext_memory_wish;
 
-/* "needed": the plugin is refused when the member is NULL. Other members may be NULL; their
- * comments say what that means. */
+/* "needed": a plugin in which the member is NULL is refused. Other members may be NULL; their
+ * comments say what NULL means. */
 typedef struct xm_ext_ops {
     uint32_t version, bytes; /* XM_EXT_VERSION, sizeof(xm_ext_ops) of the plugin */
     const char *description; /* "example plugin 1.0", for lists; NULL: none      */

@@ -124,9 +124,9 @@ xm_sequence_length(const xm_sequence_t *sequence, size_t *length);
  * values that the shorter sequence would need. kept may be NULL. */
 OPENVINO_C_API(ov_status_e)
 xm_sequence_truncate(xm_sequence_t *sequence, size_t length, size_t *kept);
-/* Prefix reuse: gives an empty sequence the cached pages of the longest beginning of `ids` that
- * another sequence has computed: *found tokens, whole pages, fewer than n. Run the tokens from
- * *found on. */
+/* Prefix reuse: gives an empty sequence the cached pages of the longest beginning of `tokens` that
+ * another sequence has computed. *found is the number of tokens whose positions it now holds: whole
+ * pages, fewer than n. Run the tokens from *found on. */
 OPENVINO_C_API(ov_status_e)
 xm_sequence_match(xm_sequence_t *sequence, const int32_t *tokens, size_t n,
                   size_t *found);
