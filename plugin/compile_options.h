@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Options of compiling a model besides properties.
+ * Options for compiling a model that are not properties.
  */
 #ifndef XM_PLUGIN_COMPILE_OPTIONS_H
 #define XM_PLUGIN_COMPILE_OPTIONS_H
@@ -13,13 +13,14 @@
 struct xm_graph;
 struct xm_rank_group;
 
-/* Drivers that compile at launches (XM_CAP_DRIVER_FILES) make code for text generation when it
- * runs: a prompt of so many tokens and a token behind it bring nearly all of it about. */
+/* The number of prompt tokens of the warm-up run. Some drivers (XM_CAP_DRIVER_FILES) compile
+ * kernels when they are first launched: a prompt of this length and one more token launch nearly
+ * all kernels of text generation. */
 enum { XM_WARM_UP_TOKENS = 32 };
 
 struct xm_compile_options {
-    /* A model of the C API, or of a pipeline: it may be kept where CACHE_DIR says, and one without
-     * states compiled for each shape. */
+    /* The model comes from the C API or a pipeline: it may be stored in CACHE_DIR, and a model
+     * without states may be compiled for each shape. */
     bool for_api;
     bool keep_graph; /* for xm_infer_ops.check; also on a counting engine */
     bool
@@ -27,11 +28,13 @@ struct xm_compile_options {
     /* Compute results per token only for the rows listed in the input sampled_tokens_indices, which
      * batches of sequences set; on a device without sequences only for the last position. */
     bool sampled_logits;
-    /* Called with the rewritten graph; what *g is afterwards is compiled. It takes *g over, also on
-     * failure. NULL: the graph stays as it is. */
+    /* Replaces the graph that the passes have rewritten, for example by one rank's part: *g on
+     * return is compiled. `replace` owns the old *g, also on failure. NULL: the graph is compiled
+     * as it is. */
     enum xm_status (*replace)(void *ctx, struct xm_graph **g, struct xm_error *err);
     void *replace_ctx;
-    /* Of a mesh in one process: who connects its n ranks. NULL: xm_shared_group_create. */
+    /* For a mesh in one process: creates the group that connects its n ranks. NULL:
+     * xm_shared_group_create. */
     struct xm_rank_group *(*connect)(uint32_t n);
 };
 

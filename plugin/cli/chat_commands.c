@@ -20,7 +20,7 @@ run_set(struct xm_chat *c, const char *words)
     return xm_chat_set(c, words) ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
-/* "~/" at the beginning is the home folder, as a shell has it. */
+/* Appends the path; "~/" at its beginning stands for the home folder, as in shells. */
 static enum xm_status
 find_path(const char *typed, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -160,9 +160,9 @@ enum words { NONE, MAY_HAVE, ONE };
 
 /* clang-format off */
 static const struct command {
-    const char *name, *other; /* other: what people type as well; NULL: nothing */
-    enum words words;         /* behind the name                                */
-    const char *shown;        /* of them                                        */
+    const char *name, *other; /* other: another name that users type; NULL: none */
+    enum words words; /* what follows the name */
+    const char *shown; /* the words as the help shows them */
     enum xm_chat_next (*run)(struct xm_chat *c, const char *words);
     const char *help;
 } commands[] = {
@@ -215,8 +215,8 @@ run_command(struct xm_chat *c, const struct command *command, const char *words)
     return command->run(c, words);
 }
 
-/* Meant as a command: one word behind a slash, or several of which the first is nearly one.
- * "/usr/bin holds what?" is a message. */
+/* Whether the line was meant as a command: one word after a slash, or several words of which the
+ * first is similar to a command. "/usr/bin holds what?" is a message. */
 static bool
 was_meant(const char *line, size_t n, const char *words)
 {
@@ -237,7 +237,7 @@ was_meant(const char *line, size_t n, const char *words)
     return true;
 }
 
-/* The line without what is blank at its end. */
+/* Runs the command of a line, without blanks at its end. */
 static bool
 carry_out(struct xm_chat *c, const char *line, enum xm_chat_next *next)
 {

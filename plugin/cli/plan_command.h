@@ -17,7 +17,7 @@ struct xm_plan_args {
     const char *split, *messages, *link, *local_link; /* of meshes */
     uint64_t nodes;                                   /* of meshes; 0: not given */
     const char *bandwidth;
-    uint64_t prompt; /* tokens, of the forecast */
+    uint64_t prompt; /* tokens of the forecast's prompt */
     const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
         *expert_cache, *weights, *quantisation;
     uint64_t parallel;
@@ -29,44 +29,47 @@ struct xm_plan_result {
     struct xm_plan plan;
     uint64_t trained_context; /* the model's, from its files, in tokens; 0: not known */
     struct xm_rates rates;    /* of the device */
-    /* of a compiled file: the path of the model that it was compiled from; empty: no such file */
+    /* for a compiled file: path of the model that it was compiled from; else empty */
     struct xm_strbuf compiled_from;
 };
 
-/* The options, over what *c has already. */
+/* Sets the options in *c; other settings of *c stay. */
 enum xm_status xm_plan_set_config(const struct xm_plan_args *a, struct xm_config *c,
                                   struct xm_error *err);
-/* The model, and r's `compiled_from` and config. */
+/* Opens the model's package, and sets r's `compiled_from` and config. */
 enum xm_status xm_plan_open_model(const char *path, struct xm_plan_result *r,
                                   struct xm_package **package, struct xm_error *err);
-/* What is asked for, and the memory that p's device has. */
+/* Sets p's wish from the options, and the memory that p's device has. */
 void xm_plan_set_wish(const struct xm_plan_args *a, uint64_t trained, struct xm_plan *p);
-/* The names of p's KV cache's types, into `out`. */
+/* Writes the names of the KV cache's types to `out`, which it returns. */
 const char *xm_plan_cache_types(const struct xm_config *c, char out[32]);
 /* Adds the member "memory". */
 void xm_plan_add_need(struct xm_json_out *j, yyjson_mut_val *parent,
                       const struct xm_memory_need *n);
 
-/* Changes that each alone are enough, as options; n 0: that there is none. */
+/* Prints the changes, each of which alone makes the model fit, as options; n 0: that there is no
+ * such change. */
 void xm_plan_print_advice(struct xm_lines *o, const struct xm_plan_advice *list,
                           size_t n);
 /* Adds the member "advice". */
 void xm_plan_add_advice(struct xm_json_out *j, const struct xm_plan_advice *advice,
                         size_t n);
 
-/* Whether the memory that p plans with is this computer's, because the imagined device has none of
- * its own, and --memory does not tell its computer's. */
+/* Whether p plans with the memory of this computer, because the imagined device has none of its own
+ * and --memory is not given. */
 bool xm_plan_takes_this_memory(const struct xm_plan_args *a, const struct xm_plan *p);
-/* The sentence on it, behind "because", into `out`. */
+/* Writes the reason why the memory is not known, to follow "because", to `out`, which it
+ * returns. */
 const char *xm_plan_no_memory(const char *device, char out[XM_CLI_WARNING]);
-/* Adds the member "room_of": whose the memory is. */
+/* Adds the member "room_of": the computer or device whose memory is planned with. */
 void xm_plan_add_room_of(struct xm_json_out *j, yyjson_mut_val *parent,
                          const struct xm_plan_args *a, const struct xm_plan *p);
 
-/* plan_mesh.c: whether several devices are named; the command for them. */
+/* plan_mesh.c: whether the options name several devices; the command for them. */
 bool xm_plan_is_mesh(const struct xm_plan_args *a);
 int xm_plan_mesh(const struct xm_plan_args *a);
-/* Says on standard error where one of a's devices alone is expected to be faster than all. */
+/* Prints on standard error that one of the devices alone is expected to be faster than all, if
+ * so. */
 void xm_plan_say_alone(const struct xm_plan_args *a, const struct xm_config *config,
                        struct xm_package *package, const char *cache_dir);
 /* Keeps what a's devices took, for later forecasts (xm_mesh_plan_keep): a prompt of a->prompt

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * xemoe plan of a model that several devices share: devices of this computer, or chips that need
+ * xemoe plan for a model that several devices share: devices of this computer, or chips that need
  * not be in it.
  */
 #include "plugin/cli/plan_command.h"
@@ -20,17 +20,19 @@
 struct planned {
     struct xm_mesh_plan mesh;
     struct xm_rates rates[XM_MOST_RANKS];
-    /* All of the model on the rank that reads fastest, and its name; NULL: not planned, or it does
+    /* The whole model on the rank that reads fastest, and its name; NULL: not planned, or it does
      * not fit there. */
     struct xm_plan alone;
     const char *alone_name;
     struct xm_run_seconds alone_prompt, alone_token;
-    uint32_t enough; /* devices like these would do where it does not fit; 0: not known */
+    /* number of such devices on which the model would fit, if it does not; 0: not known */
+    uint32_t enough;
 };
 
 /* ---- which devices ------------------------------------------------------------------- */
 
-/* Moves *name from "2xbmg" to "bmg", with *times 2. False: there is no number before it. */
+/* Moves *name from "2xbmg" to "bmg", and sets *times to 2. Returns false: there is no number before
+ * it. */
 static bool
 has_times(const char **name, size_t *n, uint64_t *times)
 {
@@ -56,7 +58,7 @@ xm_plan_is_mesh(const struct xm_plan_args *a)
            (chips && (strchr(chips, '(') || has_times(&chips, &n, &times)));
 }
 
-/* One of a list: a name, or "2xNAME" as NAME,NAME. */
+/* Appends an item of a list: a name, or "2xNAME" as NAME,NAME. */
 static enum xm_status
 write_out_one(const char *text, size_t n, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -78,7 +80,7 @@ write_out_one(const char *text, size_t n, struct xm_strbuf *out, struct xm_error
     return XM_OK;
 }
 
-/* The list with each "2xNAME" as NAME,NAME. */
+/* Appends the list, with each "2xNAME" as NAME,NAME. */
 static enum xm_status
 write_out(const char *list, struct xm_strbuf *out, struct xm_error *err)
 {
@@ -93,7 +95,7 @@ write_out(const char *list, struct xm_strbuf *out, struct xm_error *err)
     }
 }
 
-/* Of each node; it may have a single one. */
+/* Parses the devices of a node, which may be a single one. */
 static enum xm_status
 parse_devices(const struct xm_plan_args *a, const char *given,
               struct xm_mesh_devices *out, struct xm_error *err)
@@ -144,7 +146,7 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
 
 /* ---- nodes and links ------------------------------------------------------------------ */
 
-/* The devices of one node, and their rates, for each node. */
+/* Repeats the devices of one node, and their rates, for each node. */
 static int
 repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
                struct xm_rates *rates)
@@ -168,7 +170,7 @@ repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
     return XM_EXIT_OK;
 }
 
-/* --link is between nodes where there are several. */
+/* Reads the links; --link is the one between nodes if there are several. */
 static int
 find_links(const struct xm_plan_args *a, struct xm_mesh_plan *p)
 {
@@ -219,7 +221,7 @@ mib_text(uint64_t bytes, char out[MIB_TEXT])
     return out;
 }
 
-/* A line for rank i and those behind it that are alike; the first that is not. */
+/* Prints a line for rank i and the equal ranks after it; returns the first different rank. */
 static uint32_t
 print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
 {
@@ -251,7 +253,7 @@ is_known(const struct xm_mesh_plan *p)
     return known;
 }
 
-/* The memory of the host that ranks share, where it is too little. */
+/* Prints the host memory that ranks share, if there is too little. */
 static void
 print_shared(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
@@ -268,7 +270,7 @@ print_shared(struct xm_lines *o, const struct xm_mesh_plan *p)
         mib(p->shared_excess), ceil(mib(room + p->shared_excess)));
 }
 
-/* The most memory that a rank needs and lacks. */
+/* Returns the largest need of device memory among the ranks whose device has less. */
 static uint64_t
 most_needed(const struct xm_mesh_plan *p)
 {
@@ -395,7 +397,7 @@ add_rank(struct xm_json_out *j, yyjson_mut_val *list, const struct xm_plan_args 
     }
 }
 
-/* What a rank receives of the others for a token. */
+/* Returns the bytes that a rank receives from the others for a token. */
 static double
 received_bytes(const struct xm_mesh_plan *p)
 {
@@ -456,7 +458,7 @@ count_model(const struct xm_plan_args *a, const struct xm_config *config,
 
 /* ---- more devices, and fewer ----------------------------------------------------------- */
 
-/* Whether the model fits on n devices like p's, which are all alike. */
+/* Whether the model fits on n devices like p's, which are all equal. */
 static bool
 fits_on(const struct xm_mesh_plan *p, uint32_t n, const struct xm_graph *g)
 {
@@ -483,8 +485,9 @@ fits_on(const struct xm_mesh_plan *p, uint32_t n, const struct xm_graph *g)
     return fits;
 }
 
-/* What is missing is weights and cache, which more devices share: the number is guessed from the
- * bytes, and then counted. 0: not found so, or the devices differ. */
+/* Returns the number of devices on which the model fits. More devices share weights and cache; so
+ * the number is estimated from the missing bytes and then verified by planning. 0: not found, or
+ * the devices differ. */
 static uint32_t
 find_enough(const struct xm_mesh_plan *p, const struct xm_graph *g)
 {
@@ -507,7 +510,7 @@ find_enough(const struct xm_mesh_plan *p, const struct xm_graph *g)
     return 0;
 }
 
-/* All of the model on the rank that reads fastest. */
+/* Plans the whole model on the rank that reads fastest. */
 static void
 plan_alone(struct planned *r, const char *cache_dir, const struct xm_graph *g)
 {
@@ -535,7 +538,7 @@ plan_alone(struct planned *r, const char *cache_dir, const struct xm_graph *g)
         r->alone_prompt.all = xm_forecast_run(&r->alone.prompt_work, &rates);
 }
 
-/* The mesh, and where it helps to know, more devices and one. */
+/* Plans the mesh, and, if that is useful to know, more devices and a single one. */
 static enum xm_status
 count_all(const struct xm_plan_args *a, const struct xm_config *config,
           struct xm_package *package, const char *cache_dir, struct planned *r,
@@ -584,7 +587,7 @@ xm_plan_keep_mesh(const struct xm_plan_args *a, const struct xm_config *config,
 
 /* ---- the command --------------------------------------------------------------------- */
 
-/* `names` must outlive it. */
+/* Makes the forecast; `names` must outlive it. */
 static struct xm_plan_forecast
 forecast(const struct planned *r, const char *names[XM_MOST_RANKS])
 {
@@ -618,7 +621,8 @@ plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
     XM_TRY(xm_plan_set_config(a, &model->plan.config, err));
     XM_TRY(xm_cli_cache_open(NULL, &cache, err));
     if (p->cluster.nodes == 1 &&
-        !a->link) /* else it is not this machine that is asked about */
+        /* with other nodes or a given link, the forecast is not for this machine */
+        !a->link)
         xm_mesh_plan_rates(p, xm_strbuf_text(&cache));
     p->wants_advice = true;
     xm_progress_show("counting %s", a->model);
@@ -634,7 +638,7 @@ plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
     return XM_OK;
 }
 
-/* Devices, links and rates as they are given. */
+/* Finds the devices, links and rates of the options. */
 static int
 find_mesh(const struct xm_plan_args *a, struct planned *r, struct xm_error *err)
 {
