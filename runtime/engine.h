@@ -42,7 +42,8 @@ enum xm_buffer_use {
     XM_USE_DEVICE, /* only kernels access it (copies in and out are allowed)           */
     XM_USE_HOST,   /* the host writes or reads it often (inputs, outputs, block tables) */
     XM_USE_WEIGHT, /* written once                                                     */
-    XM_USE_HOST_WEIGHT /* written once, to be read from host memory                    */
+    XM_USE_HOST_WEIGHT, /* written once, to be read from host memory                   */
+    XM_USE_OWN_WEIGHT   /* written once, never read where the host has the bytes       */
 };
 
 /* One kernel argument. A scalar is copied at the call. TOO_LARGE: the number value.u64 does not fit
@@ -194,26 +195,24 @@ bool xm_engine_has_usm(const struct xm_engine *engine);
 
 /* ---- buffers -------------------------------------------------------------------- */
 
-/* Allocates device memory of `bytes` (> 0), contents undefined. XM_NO_MEMORY: `bytes` is over the
- * device's largest allocation, or the driver has no memory left; the message has both sizes. */
+/* Device memory of `n` bytes (> 0), contents undefined. XM_NO_MEMORY: `n` is over the device's
+ * largest allocation, or the driver has no memory left; the sentence has both sizes. */
 enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use,
-                                uint64_t bytes, struct xm_buffer **out,
-                                struct xm_error *err);
-/* A weight from host bytes at any alignment. Where the host and the device share memory (CPU
- * devices; integrated GPUs if the bytes are aligned), and XM_COPY_WEIGHTS is not YES, kernels read
- * the bytes in place: they must stay valid and unchanged until the buffer dies. Else they are
- * copied. xm_engine_shares_weight tells which. */
-enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *bytes,
-                                   uint64_t n_bytes, struct xm_buffer **out,
-                                   struct xm_error *err);
+                                uint64_t n, struct xm_buffer **out, struct xm_error *err);
+/* A weight from host bytes at any alignment. On a device whose memory the host shares (CPU devices)
+ * the bytes are used in place and must stay valid and unchanged until the buffer dies; otherwise
+ * they are copied. xm_engine_shares_weight says which. xm_buffer_copy copies in any case. */
+enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *p, uint64_t n,
+                                   struct xm_buffer **out, struct xm_error *err);
 bool xm_engine_shares_weight(struct xm_engine *engine, const void *bytes, uint64_t n);
-/* As xm_buffer_from_host for a weight that stays in host memory: kernels read it in place if the
- * device can, whatever XM_COPY_WEIGHTS is; else from a copy in host memory. */
-enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes,
-                                 uint64_t n_bytes, struct xm_buffer **out,
-                                 struct xm_error *err);
-/* Allocates memory that the application may use in the engine's OpenCL context. `kind` is
- * XM_MEMORY_CL, XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device lacks it. */
+enum xm_status xm_buffer_copy(struct xm_engine *engine, const void *bytes, uint64_t n,
+                              struct xm_buffer **out, struct xm_error *err);
+/* The same for a weight that stays in host memory: kernels read it in place where the device can,
+ * whatever XM_COPY_WEIGHTS says; otherwise from a copy in host memory. */
+enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes, uint64_t n,
+                                 struct xm_buffer **out, struct xm_error *err);
+/* Memory that the application may use in the engine's OpenCL context. `kind` is XM_MEMORY_CL,
+ * XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device lacks that kind. */
 enum xm_status xm_buffer_create_shared(struct xm_engine *engine, enum xm_memory_kind kind,
                                        uint64_t bytes, struct xm_buffer **out,
                                        struct xm_error *err);

@@ -108,6 +108,13 @@ xm_buffer_from_host(struct xm_engine *engine, const void *bytes, uint64_t n_byte
     return wrap_weight(engine, XM_USE_WEIGHT, bytes, n_bytes, out, err);
 }
 
+enum xm_status
+xm_buffer_copy(struct xm_engine *engine, const void *bytes, uint64_t n_bytes,
+               struct xm_buffer **out, struct xm_error *err)
+{
+    return wrap_weight(engine, XM_USE_OWN_WEIGHT, bytes, n_bytes, out, err);
+}
+
 bool
 xm_engine_shares_weight(struct xm_engine *engine, const void *bytes, uint64_t n)
 {

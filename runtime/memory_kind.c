@@ -31,7 +31,8 @@ bool
 xm_memory_is_shared(const struct xm_engine *e, enum xm_buffer_use use, const void *bytes,
                     uint64_t n_bytes)
 {
-    if (e->config.copy_weights == XM_YES && use != XM_USE_HOST_WEIGHT)
+    if (use == XM_USE_OWN_WEIGHT ||
+        (e->config.copy_weights == XM_YES && use != XM_USE_HOST_WEIGHT))
         return false;
     if (xm_device_has(&e->info, XM_CAP_HOST_VISIBLE))
         return true;

@@ -85,7 +85,7 @@ static enum xm_status
 buffer_from_host(struct xm_buffer *b, enum xm_buffer_use use, const void *bytes,
                  struct xm_error *err)
 {
-    if (b->engine->config.copy_weights == XM_NO) {
+    if (b->engine->config.copy_weights == XM_NO && use != XM_USE_OWN_WEIGHT) {
         XM_TRY(enter(b->engine, XM_FAKE_ALLOC, err));
         b->kind = XM_MEMORY_MAPPED;
         b->native = b->host = (void *)(uintptr_t)bytes;
