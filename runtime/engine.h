@@ -195,8 +195,8 @@ bool xm_engine_has_usm(const struct xm_engine *engine);
 
 /* ---- buffers -------------------------------------------------------------------- */
 
-/* Device memory of `n` bytes (> 0), contents undefined. XM_NO_MEMORY: `n` is over the device's
- * largest allocation, or the driver has no memory left; the sentence has both sizes. */
+/* Allocates device memory of `n` bytes (> 0), contents undefined. XM_NO_MEMORY: `n` is over the
+ * device's largest allocation, or the driver has no memory left; the message has both sizes. */
 enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use,
                                 uint64_t n, struct xm_buffer **out, struct xm_error *err);
 /* A weight from host bytes at any alignment. On a device whose memory the host shares (CPU devices)

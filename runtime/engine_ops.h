@@ -38,8 +38,8 @@ struct xm_engine_ops {
      * Called by any thread, without locks. */
     enum xm_status (*buffer_create)(struct xm_buffer *b, enum xm_buffer_use use,
                                     struct xm_error *err);
-    /* As buffer_create, with contents; kind MAPPED when the bytes are used in place. `use` is
-     * one of weights. */
+    /* As buffer_create, with the contents `bytes`. If kernels read `bytes` in place, kind is
+     * MAPPED. `use` is one of the weights' uses. */
     enum xm_status (*buffer_from_host)(struct xm_buffer *b, enum xm_buffer_use use,
                                        const void *bytes, struct xm_error *err);
     /* As buffer_create, but b->kind is set by the caller. NULL: the engine cannot share memory. */
