@@ -54,9 +54,9 @@ enum xm_status xm_device_weight_create(struct xm_engine *engine,
                                        const struct xm_weight *w,
                                        struct xm_device_weight **out,
                                        struct xm_error *err);
-/* Like xm_device_weight_create, but if the bytes must be copied, copies only those of the view. Also
- * copies them if the device could read them in place, but the view's rows are short pieces of the
- * stored rows. */
+/* Like xm_device_weight_create, but if the bytes must be copied, copies only those of the view. It
+ * also copies them if the device could read them in place, but the view's rows are short pieces of
+ * the stored rows. */
 enum xm_status xm_device_part_create(struct xm_engine *engine, const struct xm_weight *w,
                                      struct xm_device_weight **out, struct xm_error *err);
 /* Like xm_device_weight_create, but kernels read the bytes from host memory (xm_buffer_on_host). */
