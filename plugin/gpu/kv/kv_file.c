@@ -9,7 +9,7 @@
 
 enum {
     PIECE = 1 << 20
-}; /* bytes that are read from the device at once, if a page is smaller */
+}; /* bytes that are read from the device at once, or one page if a page is larger */
 
 static uint64_t
 whole_pages(const struct xm_kv_sequence *s, const struct xm_kv_pool *pool)
@@ -17,8 +17,8 @@ whole_pages(const struct xm_kv_sequence *s, const struct xm_kv_pool *pool)
     return xm_kv_sequence_past(s) / pool->page_tokens;
 }
 
-/* Pages from `at` on whose numbers follow each other in one slab, at most n: they are read or
- * written at once. */
+/* Returns how many of the n pages, from words[0] on, are adjacent in one slab, so that they can be
+ * read or written at once. */
 static uint64_t
 count_adjacent(const int32_t *words, uint64_t n)
 {
@@ -65,7 +65,8 @@ xm_kv_file_least(const struct xm_kv_sequence *s)
     for (uint32_t g = 0; g < pool->n_groups; g++) {
         uint32_t first, n;
         xm_kv_sequence_pages(s, g, &first, &n);
-        /* a token behind them sees as many, and none of them is before the page `first` */
+        /* A token behind `positions` sees the window - 1 positions before it; the first of them
+         * must not lie before page `first`. */
         const uint64_t seen = first ? pool->groups[g].window - 1 : 0;
         const uint64_t positions = seen ? first * page + seen : 0;
         const uint64_t whole = (positions + page - 1) / page * page;
@@ -150,7 +151,7 @@ xm_kv_file_write(const struct xm_kv_sequence *s, const struct xm_kv_sink *to,
 
 /* ---- reading -------------------------------------------------------------------------- */
 
-/* Where the pages of each group begin in the bytes. */
+/* Bytes that xm_kv_file_write has written, and a copy of their head. */
 struct reading {
     struct xm_kv_file_head head;
     const uint8_t *bytes;
@@ -186,7 +187,8 @@ check(struct reading *r, const struct xm_kv_pool *pool, struct xm_error *err)
                : xm_fail(err, XM_INVALID, "the pages are of another KV cache");
 }
 
-/* Whether each group has the pages that a sequence of `pages` pages has reserved. */
+/* Returns whether the bytes have, for each group, all pages that sequence s has reserved for its
+ * first `pages` pages. */
 static bool
 has_pages(const struct reading *r, const struct xm_kv_sequence *s, uint64_t pages)
 {
@@ -200,7 +202,8 @@ has_pages(const struct reading *r, const struct xm_kv_sequence *s, uint64_t page
     return has;
 }
 
-/* `bytes`: the layer's pages, of which words[0] is the first. */
+/* Enqueues writes of n pages of a layer: page i is at bytes + i * the page's bytes and goes to
+ * words[i]. */
 static enum xm_status
 read_layer(struct xm_queue *q, const struct xm_kv_pool *pool, uint32_t layer,
            const uint8_t *bytes, const int32_t *words, uint64_t n, struct xm_error *err)
@@ -248,7 +251,7 @@ xm_kv_file_read(struct xm_kv_sequence *s, const int32_t *ids, uint64_t n,
     struct reading r = {.bytes = bytes, .n_bytes = n_bytes};
     struct xm_queue *q = NULL;
     XM_TRY(check(&r, pool, err));
-    if (!xm_kv_pool_has_room(pool, &n, 1)) /* no slab grows for what does not fit */
+    if (!xm_kv_pool_has_room(pool, &n, 1)) /* before a slab is allocated in vain */
         return xm_fail(err, XM_NO_MEMORY,
                        "the KV cache has no room for %" PRIu64 " positions", n);
     XM_TRY(xm_kv_sequence_reserve_pages(s, pages, err));

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The whole pages of a sequence as bytes, for files. In order:
+ * The full pages of a sequence as bytes, for files. In this order:
  *
  *     struct xm_kv_file_head
  *     struct xm_kv_file_group [n_groups]
- *     of each group, of each of its layers: pages first … pages - 1
+ *     for each group, for each of its layers: pages first … pages - 1
  *
- * Pages that a window has left behind are not there. The bytes mean something to a pool of the same
- * layers and element types only; who keeps them also keeps whose they are.
+ * Pages before a group's sliding window are omitted. The bytes can be read only by a pool with the
+ * same layers and element types, and do not name them: whoever stores the bytes must also store
+ * which model and options they belong to.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_FILE_H
 #define XM_PLUGIN_GPU_KV_KV_FILE_H
@@ -24,27 +25,30 @@ struct xm_kv_file_head {
 };
 
 struct xm_kv_file_group {
-    uint64_t first;      /* page that it has; the ones before have left the window */
-    uint64_t page_bytes; /* of all layers of the group                             */
+    uint64_t first;      /* first page stored; earlier ones have left the window   */
+    uint64_t page_bytes; /* bytes of a page in all layers of the group             */
 };
 
-/* The bytes that xm_kv_file_write writes for the positions that the sequence holds now. */
+/* Returns the number of bytes that xm_kv_file_write would write now. */
 uint64_t xm_kv_file_bytes(const struct xm_kv_sequence *s);
-/* The fewest positions, whole pages, that xm_kv_file_read can take from what is written now: fewer
- * see pages that a window has left behind. */
+/* Returns the smallest n, a multiple of the page's positions, that xm_kv_file_read can read from
+ * the bytes that would be written now. A token behind fewer positions would see pages that have
+ * left the sliding window and are not written. */
 uint64_t xm_kv_file_least(const struct xm_kv_sequence *s);
-/* Where the bytes go, in pieces, in order. */
+/* Takes the bytes that are written, in pieces, in order. */
 struct xm_kv_sink {
     enum xm_status (*write)(void *ctx, const void *bytes, uint64_t n,
                             struct xm_error *err);
     void *ctx;
 };
-/* Writes the pages that are whole. Waits for the device; no run may write to them meanwhile. */
+/* Writes the full pages. Waits for the device; no run may write to the pages meanwhile. */
 enum xm_status xm_kv_file_write(const struct xm_kv_sequence *s,
                                 const struct xm_kv_sink *to, struct xm_error *err);
-/* Fills an empty sequence with the first n positions, whole pages, which are those of the tokens
- * ids[n]; later prompts find them. The sequence stays empty where pages of a window are missing for
- * n positions, and after a failure. XM_INVALID: the bytes are not of such a pool. */
+/* Fills an empty sequence with the first n positions of the bytes; n is a multiple of the page's
+ * positions, and ids[n] are their tokens, by which later prompts can find the pages. If the bytes
+ * lack pages that n positions need (n is more than was written, or less than xm_kv_file_least), the
+ * call succeeds and the sequence stays empty. It also stays empty after a failure. XM_INVALID: the
+ * bytes were not written by a pool with these layers. */
 enum xm_status xm_kv_file_read(struct xm_kv_sequence *s, const int32_t *ids, uint64_t n,
                                const uint8_t *bytes, uint64_t n_bytes,
                                struct xm_error *err);

@@ -7,14 +7,14 @@
 #include "runtime/util/memory.h"
 
 enum {
-    FIRST_POSITIONS = 256, /* of the first slab, where nobody has said what will come */
-    EXACT_SLABS = 4,       /* the first ones are as large as expected, and no larger */
-    LAST_SLABS = 2
+    FIRST_POSITIONS = 256, /* of a group's first slab, if no sequences were announced */
+    EXACT_SLABS = 4, /* the first slabs are only as large as announced sequences need */
+    LAST_SLABS = 2   /* the last slabs grow so that they reach the budget */
 };
 
 /* ---- making and freeing ------------------------------------------------------------- */
 
-/* Groups in the order in which their first layers come. */
+/* Puts each layer into the group of its window. Groups are in the order of their first layers. */
 static enum xm_status
 group_layers(struct xm_kv_pool *pool, const struct xm_kv_need *layers,
              struct xm_error *err)
@@ -74,7 +74,7 @@ xm_kv_pool_create(const struct xm_kv_pool_desc *desc, struct xm_kv_pool **out,
     return XM_OK;
 }
 
-/* All slabs, and what is known of their pages. */
+/* Frees all slabs with the states of their pages, and empties the prefix index. */
 static void
 free_slabs(struct xm_kv_pool *pool)
 {
@@ -132,7 +132,8 @@ xm_kv_page_of(struct xm_kv_group *g, int32_t word)
     return &g->slab[(uint32_t)word >> XM_KV_SLAB_SHIFT].pages[(uint32_t)word & mask];
 }
 
-/* Where the list points to `page` from its neighbours' side. */
+/* Removes the page between `before` and `behind` from the list of free pages: links these two to
+ * each other. */
 static void
 link_neighbours(struct xm_kv_group *g, int32_t before, int32_t behind)
 {
@@ -155,7 +156,8 @@ unlink_page(struct xm_kv_group *g, int32_t word)
     g->n_cached -= page->node != 0;
 }
 
-/* Pages that somebody may find go to the end: they are taken last. */
+/* Adds a page to the list of free pages: at the end, where it is taken last, if the prefix index
+ * has the page, so that prompts can still find it; otherwise at the beginning. */
 static void
 link_page(struct xm_kv_group *g, int32_t word)
 {
@@ -176,8 +178,9 @@ link_page(struct xm_kv_group *g, int32_t word)
 
 /* ---- slabs --------------------------------------------------------------------------- */
 
-/* Pages that a group may grow by when the budget is shared as the pages in use are: windows need
- * fewer than layers that keep all, but how many fewer only the sequences say. */
+/* Returns by how many pages a group may grow if the groups share the budget in proportion to their
+ * bytes in use. Layers with a window need fewer pages than layers that keep all positions, but how
+ * many fewer depends on the sequences. */
 static uint64_t
 share_of(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
 {
@@ -190,9 +193,10 @@ share_of(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
     return pages > (double)g->n_pages ? (uint64_t)pages - g->n_pages : 0;
 }
 
-/* Pages of the next slab: as many as are expected, else as many again as there are. Of the slabs
- * that are left the later ones are at least as large as without an expectation, or many small ones
- * would use them up; the last have to reach the budget, by growing evenly. */
+/* Returns the number of pages of a group's next slab, at most what the budget leaves. The first
+ * EXACT_SLABS slabs have the announced pages. Other slabs double the group's pages, even if fewer
+ * were announced, because a group can have only XM_KV_SLABS slabs. The last LAST_SLABS slabs grow
+ * by equal factors up to the group's share of a bounded budget. */
 static uint64_t
 next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
 {
@@ -222,7 +226,7 @@ next_slab(const struct xm_kv_pool *pool, const struct xm_kv_group *g)
     return pages < most ? pages : most;
 }
 
-/* The buffers of one slab, none or all. */
+/* Creates the buffers of a group's next slab, one for each layer: all or, on failure, none. */
 static enum xm_status
 create_buffers(struct xm_kv_pool *pool, uint32_t group, uint64_t pages,
                struct xm_error *err)
@@ -258,7 +262,8 @@ refuse(const struct xm_kv_pool *pool, const struct xm_kv_group *g, struct xm_err
                    pool->page_tokens);
 }
 
-/* A slab may not be larger than the device's largest allocation: rather a smaller one. */
+/* Returns `pages`, or fewer if a layer's buffer would be larger than the device's largest
+ * allocation. */
 static uint64_t
 allocatable(const struct xm_kv_pool *pool, uint32_t group, uint64_t pages)
 {
@@ -290,7 +295,7 @@ grow(struct xm_kv_pool *pool, uint32_t group, struct xm_error *err)
     g->slab[slab] = (struct xm_kv_slab){(uint32_t)pages, list};
     g->n_pages += pages;
     pool->bytes += pages * g->page_bytes;
-    for (uint64_t i = pages; i-- > 0;) /* the slab's first is taken first */
+    for (uint64_t i = pages; i-- > 0;) /* so that page 0 of the slab is taken first */
         link_page(g, (int32_t)(slab << XM_KV_SLAB_SHIFT | (uint32_t)i));
     return XM_OK;
 }
@@ -374,12 +379,13 @@ xm_kv_pool_pages_for(const struct xm_kv_pool *pool, uint32_t group, uint64_t pos
     const uint64_t window = pool->groups[group].window;
     const uint64_t tokens = pool->page_tokens;
     const uint64_t all = positions / tokens + (positions % tokens > 0);
-    /* a window and a chunk that begin in the middle of a page */
+    /* a window and a chunk, the first position of which is the last of its page */
     const uint64_t kept = (window + pool->chunk + tokens - 2) / tokens + 1;
     return window && kept < all ? kept : all;
 }
 
-/* So many pages more than are used; of no size that 64 bits can say, none. */
+/* Announces that `pages` more pages than those in use will be needed. Ignores a sum that overflows
+ * 64 bits. */
 static void
 expect_pages(struct xm_kv_group *g, uint64_t pages)
 {
@@ -399,7 +405,7 @@ xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t position
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Pages of n sequences; false: there is no such number. */
+/* Sets *pages to the pages of a group that n sequences need; returns false if the sum overflows. */
 static bool
 pages_for_each(const struct xm_kv_pool *pool, uint32_t group, const uint64_t *positions,
                size_t n, uint64_t *pages)

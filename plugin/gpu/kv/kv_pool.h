@@ -2,14 +2,17 @@
  *
  * The KV cache's pages, for all requests of a program.
  *
- * Layers with equal needs are a group: those that keep every position, and those of each window.
- * A page of a group holds `page_tokens` positions of all its layers; its word (slab and page of
- * the slab, as attention's BLOCK_INDICES have it) is the same in all of them. Pages have a count of
- * users: sequences share the pages of a common prefix. A free page keeps its contents until it is
- * taken again, longest free first, so that a later prompt may reuse its prefix (kv_prefix.h).
+ * Layers are divided into groups: one group of the layers that keep every position, and one for
+ * each size of sliding window. A page of a group holds `page_tokens` positions of all its layers;
+ * the page's word (slab and page of the slab, as in attention's BLOCK_INDICES) is the same in all
+ * of them. Pages have a count of users, because sequences share the pages of a common prefix. A
+ * free page keeps its contents until it is taken again, so that a later prompt can reuse its prefix
+ * (kv_prefix.h). Pages without such contents are taken first, then the page that has been free
+ * longest.
  *
- * Memory comes in slabs that never move, and is given back as a whole only (xm_kv_pool_trim);
- * together they stay within the budget. Any thread may call any function: a lock guards the pool.
+ * Memory is allocated in slabs that never move. Only all slabs together can be freed
+ * (xm_kv_pool_trim). The bytes of all slabs stay within the budget. Any thread may call any
+ * function: a lock guards the pool.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_POOL_H
 #define XM_PLUGIN_GPU_KV_KV_POOL_H
@@ -33,7 +36,8 @@ struct xm_kv_pool_desc {
     uint32_t page_tokens;
     const struct xm_kv_need *layers;
     uint32_t n_layers;
-    /* most tokens of a sequence in one run; a sliding window keeps as many positions more */
+    /* most tokens of a sequence in one run; layers with a sliding window keep the window's
+     * positions and as many more */
     uint64_t chunk;
     uint64_t budget; /* most bytes of all slabs */
 };
@@ -42,30 +46,33 @@ struct xm_kv_pool_desc {
  * *desc need not outlive the call. */
 enum xm_status xm_kv_pool_create(const struct xm_kv_pool_desc *desc,
                                  struct xm_kv_pool **out, struct xm_error *err);
-/* All its sequences must have been destroyed. NULL is allowed. */
+/* Frees the pool; its sequences must have been destroyed before. NULL is allowed. */
 void xm_kv_pool_destroy(struct xm_kv_pool *pool);
 
 /* Announces `sequences` new sequences of `positions` positions each, so that the next slab is large
- * enough for them, within the budget. The first few slabs are no larger than that. */
+ * enough for all of them, within the budget. The first four slabs of a group are then no larger
+ * than the announced pages. */
 void xm_kv_pool_expect(struct xm_kv_pool *pool, uint64_t sequences, uint64_t positions);
-/* The same for n sequences of positions[i] positions. */
+/* Announces n new sequences of positions[i] positions, as xm_kv_pool_expect does. */
 void xm_kv_pool_expect_each(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
 
-/* Whether the pages of n new sequences of positions[i] positions fit beside those in use: into free
- * pages, and slabs that the budget allows. The device may have less memory than the budget. */
+/* Returns whether n new sequences of positions[i] positions fit beside the pages in use: into the
+ * free pages and the slabs that the budget still allows. The device may have less memory than the
+ * budget. */
 bool xm_kv_pool_has_room(struct xm_kv_pool *pool, const uint64_t *positions, size_t n);
 
-/* Withdraws all announcements, after an announced run has failed: slabs grow as without any. This
- * also concerns sequences announced by others, which then only need more slabs. */
+/* Withdraws all announcements, after an announced run has failed. Announcements of other requests
+ * are withdrawn, too; their sequences then only need more slabs. */
 void xm_kv_pool_expect_none(struct xm_kv_pool *pool);
 
-/* Frees all slabs and withdraws all announcements; does nothing while pages are used. */
+/* Frees all slabs and withdraws all announcements; does nothing while a page is used. */
 void xm_kv_pool_trim(struct xm_kv_pool *pool);
 
 /* The number of groups of layers, and the group of a layer. */
 uint32_t xm_kv_pool_groups(const struct xm_kv_pool *pool);
 uint32_t xm_kv_pool_group_of(const struct xm_kv_pool *pool, uint32_t layer);
-/* The slabs of a layer; NULL for slabs that do not exist yet. Not referenced for the caller. */
+/* Sets out[XM_KV_SLABS] to the slabs of a layer, NULL for slabs that do not exist yet. They are not
+ * referenced for the caller. */
 void xm_kv_pool_slabs(struct xm_kv_pool *pool, uint32_t layer, struct xm_buffer **out);
 
 /* The state of a group of layers with the same window. A page is used by sequences or free; a free

@@ -32,7 +32,8 @@ xm_kv_prefix_find(const struct xm_kv_prefixes *p, uint64_t parent, const int32_t
     return 0;
 }
 
-/* Each list may be longer than `capacity` after a failure: nothing is lost. */
+/* Doubles the room for nodes; false: no memory. A failure may leave some lists longer than
+ * `capacity`, which is harmless. */
 static bool
 grow(struct xm_kv_prefixes *p)
 {
@@ -65,7 +66,7 @@ xm_kv_prefix_add(struct xm_kv_prefixes *p, uint64_t parent, const int32_t *token
         p->first_free = p->nodes[i].next;
     else
         i = p->n++;
-    xm_hash_add(&p->index, hash_of(p, parent, tokens), i); /* room is reserved */
+    xm_hash_add(&p->index, hash_of(p, parent, tokens), i); /* has room since `grow` */
     p->nodes[i] = (struct xm_kv_node){.serial = ++p->last_serial, .parent = parent};
     memcpy(p->tokens + (uint64_t)i * p->page_tokens, tokens,
            p->page_tokens * sizeof(*tokens));

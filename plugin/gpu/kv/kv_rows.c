@@ -19,7 +19,7 @@ is_in(const struct xm_kv_sequence *s, struct xm_kv_sequence *const *list, uint32
     return false;
 }
 
-/* Ends a list's sequences but those that are in `others`, too. */
+/* Frees the list and destroys its sequences, except those that are also in `others`. */
 static void
 free_list(struct xm_kv_sequence **list, uint32_t n, struct xm_kv_sequence *const *others,
           uint32_t n_others)
@@ -52,7 +52,8 @@ xm_kv_rows_reset(struct xm_kv_rows *r)
     xm_kv_rows_free(r);
 }
 
-/* Whether the row has `past` positions afterwards. */
+/* Truncates a row to `past` positions, padding included. Returns false if it has fewer afterwards,
+ * because the sequence had to drop all of them. */
 static bool
 truncate_row(struct xm_kv_sequence *s, uint64_t past)
 {
@@ -99,8 +100,8 @@ is_identity(const struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx)
     return same;
 }
 
-/* Row b of the new list: a sequence that no other row continues goes on itself; else a fork of it
- * does. */
+/* Sets row b of the new list to continue sequence s: the first row that continues s gets s itself,
+ * each later row a fork of s. */
 static enum xm_status
 continue_row(struct xm_kv_sequence *s, struct xm_kv_sequence **list, uint32_t b,
              struct xm_error *err)
@@ -111,7 +112,8 @@ continue_row(struct xm_kv_sequence *s, struct xm_kv_sequence **list, uint32_t b,
     return XM_OK;
 }
 
-/* Other rows, made from those there are; these are kept for the end of the run. */
+/* Replaces the rows by `batch` rows that continue them as beam_idx says. The old rows are kept in
+ * r->before until the run ends. */
 static enum xm_status
 replace_rows(struct xm_kv_rows *r, uint32_t batch, const int32_t *beam_idx,
              struct xm_error *err)

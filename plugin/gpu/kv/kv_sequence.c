@@ -11,18 +11,19 @@
 struct blocks {
     int32_t *words;
     uint32_t first, n, capacity;
-    int32_t replaced; /* by a copy, in this run: page past / page_tokens */
+    /* word of the shared page that a copy has replaced for the run in progress; the copy is page
+     * past / page_tokens of the sequence. XM_KV_NO_PAGE: none */
+    int32_t replaced;
 };
 
 struct xm_kv_sequence {
     struct xm_kv_pool *pool;
-    uint64_t past, pending; /* positions held; reserved behind them, for runs */
-    uint64_t padding;       /* of a row, before them              */
+    uint64_t past, pending; /* positions committed; positions reserved behind them  */
+    uint64_t padding;       /* positions of the row before them, which are not stored */
     struct blocks *blocks;  /* by group */
-    /* What the positions hold, as long as that is known of all of them … */
-    bool is_known;
-    int32_t *ids;      /* [past] */
-    uint64_t *serials; /* … and the nodes of its whole pages: [n_serials] */
+    bool is_known;          /* the token ids of all positions are known */
+    int32_t *ids;           /* if is_known: [past] */
+    uint64_t *serials; /* if is_known: [n_serials] serials of its full pages' nodes */
     uint64_t id_capacity, n_serials;
 };
 
@@ -65,8 +66,8 @@ xm_kv_sequence_create(struct xm_kv_pool *pool, struct xm_kv_sequence **out,
     return XM_OK;
 }
 
-/* Gives back the pages of a group behind the first `keep`; the last come first, so that of a
- * beginning that others may look for the end is taken anew before the rest. */
+/* Releases the pages of a group behind the first `keep`. The last page is released first: so the
+ * pool takes the end of a prefix, which other prompts may share, again before its beginning. */
 static void
 shorten(struct xm_kv_sequence *s, uint32_t group, uint64_t keep)
 {
@@ -121,7 +122,7 @@ room_for_pages(struct blocks *b, uint64_t n)
     return true;
 }
 
-/* Room for the ids of `n` positions, and the nodes of their pages. */
+/* Makes room for the ids of `n` positions and the serials of their pages; false: no memory. */
 static bool
 room_for_ids(struct xm_kv_sequence *s, uint64_t n)
 {
@@ -221,7 +222,7 @@ xm_kv_sequence_pages(const struct xm_kv_sequence *s, uint32_t group, uint32_t *f
     return b->words;
 }
 
-/* The first position that a group's next token sees. */
+/* Returns the first position that a token behind `past` positions sees in the layers of a group. */
 static uint64_t
 first_seen(const struct xm_kv_group *g, uint64_t past)
 {
@@ -255,8 +256,8 @@ xm_kv_sequence_truncate(struct xm_kv_sequence *s, uint64_t past)
 
 /* ---- a run --------------------------------------------------------------------------- */
 
-/* Pages that nobody sees any more are given back, but for as many as a chunk has positions: a
- * truncated sequence may want them. */
+/* Releases the pages of a group that have left its window, before a run of `tokens` tokens. Keeps
+ * those of as many positions as a chunk has, because a truncated sequence may need them. */
 static void
 drop_unseen(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens)
 {
@@ -289,7 +290,8 @@ copy_page(struct xm_kv_pool *pool, uint32_t group, int32_t from, int32_t to,
     return XM_OK;
 }
 
-/* The page that is written next is partly filled: it has to be the sequence's own. */
+/* If the last page is partly filled, the run writes to it: a page that other sequences use is
+ * replaced by a copy, one that they do not use is removed from the prefix index. */
 static enum xm_status
 own_last_page(struct xm_kv_sequence *s, uint32_t group, struct xm_queue *q,
               struct xm_error *err)
@@ -321,7 +323,7 @@ extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queu
     struct blocks *b = &s->blocks[group];
     const uint64_t need = pages_of(s->pool, s->past + s->pending + tokens);
     drop_unseen(s, group, tokens);
-    if (b->n == 0) /* a window that ends before this run */
+    if (b->n == 0) /* a new sequence, or all pages have left the window */
         b->first = (uint32_t)(s->past / s->pool->page_tokens);
     if (!room_for_pages(b, need - b->first))
         return xm_no_memory(err, "%" PRIu64 " page numbers", need - b->first);
@@ -334,7 +336,8 @@ extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queu
     return XM_OK;
 }
 
-/* Gives back what was reserved behind the first `pending` positions. */
+/* Releases all reserved pages but those of the first `pending` reserved positions. If `pending` is
+ * 0, also undoes the copy of the last page. */
 static void
 cancel_behind(struct xm_kv_sequence *s, uint64_t pending)
 {
@@ -430,7 +433,8 @@ remember(struct xm_kv_sequence *s, const int32_t *ids, uint64_t n)
         memcpy(s->ids + s->past, ids, n * sizeof(*ids));
 }
 
-/* The node of whole page i, with those of its pages that no other has. */
+/* Finds or adds the prefix index's node for full page i, and enters the sequence's page i of each
+ * group in which the node has no page yet. Returns the node's serial; 0: no memory. */
 static uint64_t
 publish(struct xm_kv_sequence *s, uint64_t i)
 {
@@ -488,7 +492,8 @@ xm_kv_sequence_commit_first(struct xm_kv_sequence *s, uint64_t n, const int32_t 
 
 /* ---- a beginning that others have computed ----------------------------------------------- */
 
-/* Whether a group has all pages that a token behind the first `pages` sees. */
+/* Returns whether the nodes have all pages of a group that a token behind the first `pages` pages
+ * sees. */
 static bool
 has_window(const struct xm_kv_pool *pool, uint32_t group, const uint32_t *nodes,
            uint64_t pages)
@@ -511,6 +516,7 @@ has_all(const struct xm_kv_pool *pool, const uint32_t *nodes, uint64_t pages)
     return has;
 }
 
+/* Makes the empty sequence s share the pages of nodes[pages], which cache these tokens. */
 static void
 take_over(struct xm_kv_sequence *s, const int32_t *tokens, const uint32_t *nodes,
           uint64_t pages)
@@ -534,7 +540,8 @@ take_over(struct xm_kv_sequence *s, const int32_t *tokens, const uint32_t *nodes
     memcpy(s->ids, tokens, s->past * sizeof(*tokens));
 }
 
-/* Nodes of the longest beginning of whole pages. */
+/* Sets nodes[] to the nodes of the longest prefix of full pages that the index has, at most `pages`
+ * pages; returns their number. */
 static uint64_t
 walk(const struct xm_kv_pool *pool, const int32_t *tokens, uint64_t pages,
      uint32_t *nodes)

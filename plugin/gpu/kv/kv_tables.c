@@ -10,14 +10,15 @@
 enum {
     FIRST_SEQUENCES = 8,
     FIRST_PAGES = 64,
-    PAST_LENS =
-        0, /* the parts: two of the run, begins of each group, pages of each group */
+    /* The parts of the buffer, in order: past_lens, subsequence_begins, block_indices_begins of
+     * each group, block_indices of each group. */
+    PAST_LENS = 0,
     BEGINS = 1,
     RUN_PARTS = 2
 };
 
 struct part {
-    uint64_t offset, room, n; /* bytes; elements */
+    uint64_t offset, room, n; /* place in the buffer, bytes; elements used */
     struct xm_buffer *view;
 };
 
@@ -26,11 +27,11 @@ struct xm_kv_tables {
     uint32_t n_groups, n_parts;
     struct xm_attention_run run;
     struct part *parts;
-    uint64_t sequence_room, page_room; /* of a group's pages */
+    uint64_t sequence_room, page_room; /* sequences, pages of a group that fit */
     struct xm_buffer *buffer;
     uint8_t *host; /* the buffer's bytes */
-    bool is_new;   /* nothing of it has been written */
-    /* Copies of `host` for writes that may not have taken place yet; of the last two runs. */
+    bool is_new;   /* the device's buffer may differ from `host` everywhere */
+    /* Copies of `host`, which the enqueued writes of the last two runs read. */
     uint8_t *sent[2];
     uint32_t n_sent;
 };
@@ -107,7 +108,7 @@ room_for(uint64_t first, uint64_t n)
     return first;
 }
 
-/* The pages that the group with most of them has in this run. */
+/* Returns the number of pages that the n sequences have in the group in which they have most. */
 static uint64_t
 most_pages(const struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
            uint32_t n)
@@ -167,8 +168,8 @@ ensure_room(struct xm_kv_tables *t, uint32_t n, uint64_t pages, struct xm_queue 
     return s;
 }
 
-/* Tokens of each sequence before the run, and where its rows begin. `tokens` NULL: each has one,
- * the last that is reserved. */
+/* Fills past_lens and subsequence_begins for tokens[i] tokens of sequence i. `tokens` NULL: one
+ * token of each sequence, at the last reserved position. */
 static void
 fill_run(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
          const uint32_t *tokens, uint32_t n)
@@ -186,7 +187,8 @@ fill_run(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequences,
     t->parts[BEGINS].n = (uint64_t)n + 1;
 }
 
-/* The pages of a group; whether any, or where they begin, differ from what the buffer has. */
+/* Fills the tables of a group: the sequences' pages and where they begin. Returns whether the
+ * tables differ from their contents before. */
 static bool
 fill_group(struct xm_kv_tables *t, uint32_t group,
            struct xm_kv_sequence *const *sequences, uint32_t n)
@@ -199,7 +201,7 @@ fill_group(struct xm_kv_tables *t, uint32_t group,
     for (uint32_t i = 0; i < n; i++) {
         uint32_t first, held;
         const int32_t *words = xm_kv_sequence_pages(sequences[i], group, &first, &held);
-        /* of position 0, which a window may have lost */
+        /* the index at which page 0 would be, which may have left the window: it can be < 0 */
         const int32_t begin = (int32_t)at - (int32_t)first;
         differs |= begins[i] != begin;
         begins[i] = begin;
@@ -241,13 +243,14 @@ xm_kv_tables_write(struct xm_kv_tables *t, struct xm_kv_sequence *const *sequenc
     const uint64_t head = t->parts[pages_part(t, 0)].offset;
     fill_run(t, sequences, tokens, n);
     const uint64_t bytes = fill_groups(t, sequences, n) ? bytes_of(t) : head;
-    t->is_new = true; /* until all is written */
+    t->is_new = true; /* if the write fails, the next one writes all */
     XM_TRY(xm_queue_write(q, t->buffer, 0, t->host, bytes, err));
     t->is_new = false;
     return XM_OK;
 }
 
-/* All but the tables of the run, from a copy; that of two calls ago is free: its run has ended. */
+/* Enqueues a write of the groups' tables, without past_lens and subsequence_begins. The write reads
+ * a copy; the copy of two calls ago can be overwritten, because its run has ended. */
 static enum xm_status
 send(struct xm_kv_tables *t, struct xm_queue *q, struct xm_error *err)
 {
@@ -270,7 +273,7 @@ xm_kv_tables_advance(struct xm_kv_tables *t, struct xm_kv_sequence *const *seque
     XM_TRY(ensure_room(t, n, pages, q, err));
     fill_run(t, sequences, NULL, n);
     const bool differs = fill_groups(t, sequences, n), is_new = t->is_new;
-    t->is_new = true; /* until all is written */
+    t->is_new = true; /* if the write fails, the next one writes all */
     if (is_new)
         XM_TRY(xm_queue_write(q, t->buffer, 0, t->host, bytes_of(t), err));
     else if (differs)

@@ -2,8 +2,8 @@
  *
  * The tables by which attention finds the sequences of a run and their pages
  * (runtime/operations/attention_operation.h): past_lens, subsequence_begins, and for each group of
- * layers block_indices and their begins. All tables lie in one buffer of the request, which is
- * larger than the run needs, so that the next runs can reuse it.
+ * layers block_indices and block_indices_begins. All tables lie in one buffer of the request, which
+ * is larger than the run needs, so that the next runs can reuse it.
  */
 #ifndef XM_PLUGIN_GPU_KV_KV_TABLES_H
 #define XM_PLUGIN_GPU_KV_KV_TABLES_H
@@ -17,30 +17,32 @@ extern "C" {
 
 struct xm_kv_tables;
 
-/* The tables of one request, which must be destroyed before the pool. */
+/* Creates the tables of one request; they must be destroyed before the pool. */
 enum xm_status xm_kv_tables_create(struct xm_kv_pool *pool, struct xm_kv_tables **out,
                                    struct xm_error *err);
 void xm_kv_tables_destroy(struct xm_kv_tables *t); /* NULL is allowed */
 
-/* Fills the tables for a run of n sequences, given in the order of their tokens' rows; tokens[i] is
- * the number of tokens of sequence i, whose pages are reserved. Enqueues one write, which omits the
- * page tables if they have not changed. A buffer that is too small is replaced; no enqueued command
- * may still use it. */
+/* Fills the tables for a run of n sequences, in the order in which the run's tokens follow each
+ * other. tokens[i] is the number of tokens of sequence i, for which pages are reserved. Enqueues
+ * one write, which omits the page tables if they have not changed. A buffer that is too small is
+ * replaced; no enqueued command may still use it. */
 enum xm_status xm_kv_tables_write(struct xm_kv_tables *t,
                                   struct xm_kv_sequence *const *sequences,
                                   const uint32_t *tokens, uint32_t n, struct xm_queue *q,
                                   struct xm_error *err);
-/* The same for a token of each of the n sequences of the last run, which ran a token of each and
- * may go on still; past_lens are counted up on the device (primitives/choose). Enqueues a write
- * where pages have changed, and waits where the buffer is too small. */
+/* Fills the tables for one more token of each of the n sequences of the last run, which ran one
+ * token of each and may still be in the queue. The device increments past_lens itself
+ * (primitives/choose). Enqueues a write if pages have changed, and waits for the queue if the
+ * buffer is too small. */
 enum xm_status xm_kv_tables_advance(struct xm_kv_tables *t,
                                     struct xm_kv_sequence *const *sequences, uint32_t n,
                                     struct xm_queue *q, struct xm_error *err);
 /* Sets the operands of attention in a layer of `group`, indexed by enum xm_attention_operand. */
 void xm_kv_tables_operands(const struct xm_kv_tables *t, uint32_t group,
                            struct xm_operand *operands);
-/* The last run, with the host's copies of past_lens and subsequence_begins, valid until the next
- * one; without slabs. Before the first run it has no sequences. */
+/* Returns the run of the last write or advance, without slabs, with the host's copies of past_lens
+ * and subsequence_begins; valid until the next write or advance. Before the first one the run has
+ * no sequences. */
 const struct xm_attention_run *xm_kv_tables_run(const struct xm_kv_tables *t);
 
 #ifdef __cplusplus
