@@ -5,35 +5,36 @@
 #include "primitives/choose/choose.h"
 #include "runtime/util/memory.h"
 
-/* A text. */
+/* A text of the batch. */
 struct member {
-    uint64_t n;   /* the number of the choice that the host sees next */
-    int32_t last; /* the token whose run is in the queue              */
+    uint64_t n;   /* the number of the choice that the host reads next */
+    int32_t last; /* the last token that the host has read; its run is in the queue */
 };
 
 struct xm_ahead {
     struct xm_request *request; /* borrowed */
     uint32_t ids, positions;    /* inputs; UINT32_MAX: none */
     struct xm_choose_desc desc;
-    struct xm_primitive *choose; /* for `desc`; NULL: there is none yet */
-    /* Of it, with the arguments of the last choice; NULL: they are bound each time. */
+    struct xm_primitive *choose; /* for `desc`; NULL: not created yet */
+    /* the launches of `choose` with the arguments of the last choice; NULL: arguments are bound
+     * for each choice */
     struct xm_recording *launches;
     uint64_t vocabulary;
-    /* Of the texts in their order; [room]. */
-    struct xm_kv_sequence **sequences; /* NULL: it has left              */
+    /* [room], by text: */
+    struct xm_kv_sequence **sequences; /* NULL: the text has left         */
     struct xm_token_choice *how;       /* as they were sent to the device */
     struct member *members;
     struct xm_buffer *state, *parts, *chosen;
-    struct xm_buffer *seen; /* NULL: no choice has adjusted logits so far */
-    uint64_t seen_bytes;    /* of a text                                  */
-    /* `chosen` as the host sees it, who reads a slot while the choice behind it writes the next;
-     * NULL: the host does not see it */
+    struct xm_buffer *seen; /* tokens that texts have; NULL: not needed so far */
+    uint64_t seen_bytes;    /* bytes of one text in `seen`                     */
+    /* The bytes of `chosen` in host memory. The host reads a slot while the next choice writes the
+     * next slot. NULL: the host cannot access the buffer. */
     const int32_t *result;
     uint32_t room;
     uint32_t n,
-        n_left; /* texts of the choices in the queue, 0: none is there; still in it */
-    bool is_running; /* the run of their last tokens is in the queue */
-    /* Of that run; they are the request's when its tokens are part of the sequences. */
+        n_left; /* texts of the choices in the queue, 0: no choice is in it; texts not left */
+    bool is_running; /* the run of the texts' last tokens is in the queue */
+    /* What that run counts; added to the request's counts when its tokens are committed. */
     struct xm_run_counts counts;
 };
 
@@ -51,7 +52,8 @@ why_not(const struct xm_program *p)
     return p->config.profiling ? "launches are measured (PERF_COUNT)" : NULL;
 }
 
-/* Of no text yet. */
+/* Returns the description of a choice of the likeliest token; xm_choose_add adds what texts
+ * need. */
 static struct xm_choose_desc
 desc_of(const struct xm_program *p, uint32_t ids, uint32_t positions)
 {
@@ -61,7 +63,7 @@ desc_of(const struct xm_program *p, uint32_t ids, uint32_t positions)
         .position = positions == UINT32_MAX ? XM_I64 : ports[positions].type.element};
 }
 
-/* The kernels stay the engine's. */
+/* Builds the kernels of a choice; the engine keeps them when the primitive is destroyed. */
 static enum xm_status
 build(const struct xm_program *p, const struct xm_choose_desc *desc, struct xm_error *err)
 {
@@ -95,7 +97,7 @@ free_room(struct xm_ahead *a)
     a->room = 0;
 }
 
-/* For n texts, while none is in the queue. */
+/* Makes room for n texts. No choice may be in the queue. */
 static enum xm_status
 make_room(struct xm_ahead *a, uint32_t n, struct xm_error *err)
 {
@@ -147,7 +149,7 @@ xm_ahead_create(struct xm_request *r, uint32_t ids, uint32_t positions,
         return xm_no_memory(err, "tokens ahead of the host");
     *a = (struct xm_ahead){.request = r, .ids = ids, .positions = positions};
     struct xm_error ignored = {0};
-    if (r->program->config.replays) /* else, and without memory, there is none */
+    if (r->program->config.replays) /* a failure leaves a->launches NULL */
         (void)xm_recording_create(r->queue, &a->launches, &ignored);
     enum xm_status s = find_vocabulary(a, err);
     if (s == XM_OK)
@@ -196,7 +198,7 @@ xm_ahead_prepare(const struct xm_ahead *a, const struct xm_token_choice *how,
     return build(p, &desc, err);
 }
 
-/* What chooses for all texts of the list. */
+/* Sets a->choose to a primitive that can choose the tokens of all texts of the list. */
 static enum xm_status
 take_kernels(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
 {
@@ -216,7 +218,8 @@ take_kernels(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_er
     return xm_choose_create(p->engine, &desc, &a->choose, err);
 }
 
-/* Room for what texts have seen, of the one with the longest window. */
+/* Makes a->seen large enough for the tokens that each text has, if choices adjust logits. All texts
+ * get as many bytes as the one with the longest window needs. */
 static enum xm_status
 make_seen(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
 {
@@ -246,9 +249,9 @@ get_ready(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error
     return make_seen(a, c, err);
 }
 
-/* ---- what is enqueued ------------------------------------------------------------------------ */
+/* ---- enqueuing ------------------------------------------------------------------------------- */
 
-/* `cols` elements of each text. */
+/* Returns buffer b as an operand of `cols` elements for each text. */
 static struct xm_operand
 operand_of(const struct xm_ahead *a, struct xm_buffer *b, enum xm_element e,
            uint64_t cols)
@@ -301,7 +304,7 @@ write_seen(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_erro
     return s;
 }
 
-/* What the device has to know of the texts. */
+/* Sends to the device how the tokens of each text are chosen, and the tokens that texts have. */
 static enum xm_status
 send(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err)
 {
@@ -312,7 +315,7 @@ send(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error *err
                          err);
 }
 
-/* The choice behind the request's last run, which has been waited for. */
+/* Enqueues the first choice, from the logits of the request's last run, which has ended. */
 static enum xm_status
 begin(struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
       const struct xm_device_choices *c, struct xm_error *err)
@@ -332,7 +335,7 @@ begin(struct xm_ahead *a, struct xm_kv_sequence *const *sequences,
     return xm_queue_keep_pace(a->request->queue, err);
 }
 
-/* The run of the tokens that are being chosen, and the choice behind it. */
+/* Enqueues the run of the tokens that the choice in the queue will choose, and the next choice. */
 static enum xm_status
 enqueue_run(struct xm_ahead *a, struct xm_run_counts *counts, struct xm_error *err)
 {
@@ -344,13 +347,14 @@ enqueue_run(struct xm_ahead *a, struct xm_run_counts *counts, struct xm_error *e
     if (s == XM_OK)
         s = enqueue_choice(a, err);
     *counts = xm_request_take_back(r, &before);
-    counts->waits++; /* that for its choice, which is not counted */
+    counts->waits++; /* the wait for the run's choice, which the queue does not count */
     return s;
 }
 
-/* ---- what has ended -------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
-/* The run of the last tokens, and the choice behind it, have ended. */
+/* Call when the run of the last tokens and the choice behind it have ended: commits the run's
+ * tokens to the sequences, and sets c->list[].id to the chosen tokens. */
 static void
 take(struct xm_ahead *a, struct xm_device_choices *c)
 {
@@ -384,7 +388,7 @@ xm_ahead_decodes(const struct xm_ahead *a, struct xm_kv_sequence *const *sequenc
     return k > 0 && k == n;
 }
 
-/* What was enqueued has been waited for. */
+/* Removes sequence s (NULL: all) and releases its reserved pages. The queue must be empty. */
 static void
 drop(struct xm_ahead *a, const struct xm_kv_sequence *s)
 {
@@ -411,8 +415,8 @@ xm_ahead_stop(struct xm_ahead *a, const struct xm_kv_sequence *s)
     drop(a, s);
 }
 
-/* Waits for all that is in the queue. A run behind the last choice was not enqueued as a whole, and
- * is dropped. */
+/* Ends decoding ahead: waits for the queue, takes the last choice, and removes all sequences. A run
+ * behind the last choice that was enqueued only in part is dropped. */
 static enum xm_status
 end(struct xm_ahead *a, struct xm_device_choices *c, struct xm_error *err)
 {

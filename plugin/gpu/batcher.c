@@ -183,7 +183,8 @@ xm_batcher_prepare(struct xm_batcher *b, const struct xm_token_choice *how,
     return xm_ahead_prepare(b->ahead, how, err);
 }
 
-/* Whether the last run was one chunk with a token of each of these sequences, and of no other. */
+/* Returns whether the last run was one chunk with exactly one token of each of these n sequences,
+ * in this order, the logits of which are wanted. */
 static bool
 has_run_one_of_each(const struct xm_batcher *b, struct xm_kv_sequence *const *sequences,
                     uint32_t n)
@@ -209,7 +210,7 @@ xm_batcher_choose(struct xm_batcher *b, struct xm_kv_sequence *const *sequences,
     if (create_ahead(b, &why) != XM_OK)
         return xm_fail(err, XM_UNSUPPORTED, "%s", why.text);
     const enum xm_status status = xm_ahead_choose(b->ahead, sequences, c, err);
-    b->n = status == XM_UNSUPPORTED ? b->n : 0; /* the logits are valid then only */
+    b->n = status == XM_UNSUPPORTED ? b->n : 0; /* else the logits are overwritten */
     return status;
 }
 

@@ -2,9 +2,10 @@
  *
  * Runs several sequences of a language model together: prompts and single tokens, of any lengths.
  *
- * The program is compiled with sampled_logits, so that only the wanted rows are multiplied by the
- * vocabulary's matrix. The rows of all sequences are concatenated along `tokens`; more than
- * XM_UBATCH rows are run in several chunks. A program whose tokens cannot be mixed
+ * The program is compiled with sampled_logits, so that only the rows whose logits are wanted are
+ * multiplied by the vocabulary's matrix. The tokens of all sequences are concatenated along
+ * `tokens`; more than XM_UBATCH tokens are run in several chunks. A program whose tokens cannot be
+ * mixed
  * (xm_program.is_ragged is false) runs its sequences one after the other, with the same results. A
  * program whose prompts cannot be cut (xm_program.can_chunk is false) runs each entry whole.
  *
@@ -29,31 +30,34 @@ struct xm_batcher_entry {
     struct xm_kv_sequence *sequence; /* of the program's pool; at most once in a run */
     const int32_t *ids;              /* [n] tokens that continue it                  */
     uint64_t n;                      /* > 0                                          */
-    uint64_t wanted;                 /* last tokens whose logits are wanted; <= n     */
+    uint64_t wanted; /* number of last tokens whose logits are wanted; <= n */
 };
 
-/* XM_UNSUPPORTED: the program has other inputs than a language model's, or states elsewhere than in
- * the pool; the sentence says which. */
+/* Creates a batch, which holds a reference to the program. XM_UNSUPPORTED: the program has inputs
+ * that language models do not have, or states outside the KV pool; the message says which. */
 enum xm_status xm_batcher_create(struct xm_program *p, struct xm_batcher **out,
                                  struct xm_error *err);
 void xm_batcher_destroy(struct xm_batcher *b); /* NULL is allowed */
-/* Runs the n entries and extends their sequences. A failure leaves every sequence unchanged. */
+/* Runs the n entries and appends their tokens to the sequences. A failure leaves every sequence
+ * unchanged. */
 enum xm_status xm_batcher_run(struct xm_batcher *b, const struct xm_batcher_entry *list,
                               uint32_t n, struct xm_error *err);
-/* The wanted logits [*rows][*vocabulary] of an entry of the last run; valid until the next run. */
+/* Returns the wanted logits [*rows][*vocabulary] of an entry of the last run, valid until the next
+ * run. NULL: the entry wants none, or the last run has failed. */
 const float *xm_batcher_logits(const struct xm_batcher *b, uint32_t entry, uint64_t *rows,
                                uint64_t *vocabulary);
-/* When a program is compiled: builds the kernels of choices on the device, if there can be such. */
+/* Called when a program is compiled: builds the kernels by which the device chooses the likeliest
+ * token, if it can choose tokens of this program. */
 enum xm_status xm_batcher_build_choices(struct xm_program *p, struct xm_error *err);
-/* Tokens behind the last ones of sequences, which the device chooses: as xm_batch_ops has them, but
- * for the sequences of the list, which are in sequences[c->n]. */
+/* Implement prepare, choose and stop of xm_batch_ops (plugin/plugin.h), by which the device chooses
+ * the next tokens of sequences. sequences[i] is the sequence of c->list[i]. */
 enum xm_status xm_batcher_prepare(struct xm_batcher *b, const struct xm_token_choice *how,
                                   struct xm_error *err);
 enum xm_status xm_batcher_choose(struct xm_batcher *b,
                                  struct xm_kv_sequence *const *sequences,
                                  struct xm_device_choices *c, struct xm_error *err);
 void xm_batcher_stop(struct xm_batcher *b, const struct xm_kv_sequence *s);
-/* The batch's request, for cancelling, statistics and hooks. Not referenced for the caller. */
+/* Returns the batch's request, for cancelling, statistics and hooks; the batch owns it. */
 struct xm_request *xm_batcher_request(struct xm_batcher *b);
 
 #ifdef __cplusplus

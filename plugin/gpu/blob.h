@@ -25,14 +25,14 @@
 extern "C" {
 #endif
 
-/* Writes the program, which has kept its graph, as a blob to `to`, in pieces, in order. */
+/* Writes the program as a blob to `to`, in pieces, in order. It must have kept its graph. */
 enum xm_status xm_blob_write(struct xm_program *p, const struct xm_export *to,
                              struct xm_error *err);
 
 /* A blob that was read. Members that are not owned are views of its bytes. */
 struct xm_blob {
     const struct xm_import *from;
-    /* owned; refers to the blob and the files by their mappings */
+    /* owned; the bytes of its constants lie in mappings of the blob and of other files */
     struct xm_graph *graph;
     const char *notes;
     const char *config;             /* lines "KEY value" */
@@ -54,7 +54,8 @@ void xm_blob_free(struct xm_blob *b);
  * which would need another graph. */
 enum xm_status xm_blob_config(const struct xm_blob *b, struct xm_config *c,
                               struct xm_error *err);
-/* The binary of a kernel, for xm_engine_offer_kernels; ctx: the blob. */
+/* Returns the binary of a kernel, *n bytes of the blob `ctx`; NULL: the blob does not have it. A
+ * callback for xm_engine_offer_kernels. */
 const void *xm_blob_kernel(void *ctx, const struct xm_kernel_key *key, size_t *n);
 
 #ifdef __cplusplus

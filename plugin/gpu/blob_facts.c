@@ -15,7 +15,7 @@ section(const struct looking *l, enum xm_blob_section i)
     return l->from->bytes + l->h.section[i].offset;
 }
 
-/* A section whose end xm_blob_check() has seen. */
+/* Returns the text of a section, for which xm_blob_check has checked that it ends with a NUL. */
 static const char *
 text(const struct looking *l, enum xm_blob_section i)
 {

@@ -54,7 +54,8 @@ struct xm_blob_file {
     int64_t mtime_ns;  /* its modification time      */
     uint64_t samples;  /* xm_checksum_samples        */
     uint64_t absolute; /* offset of its path in the section */
-    uint64_t relative; /* of its path relative to the blob's folder; UINT64_MAX: none */
+    /* offset, in the section, of its path relative to the blob's folder; UINT64_MAX: it has none */
+    uint64_t relative;
 };
 
 enum xm_blob_part {
@@ -68,18 +69,20 @@ enum xm_blob_part {
 /* Where the bytes of a constant node lie. */
 struct xm_blob_view {
     uint32_t node, part; /* the node's number in the graph; enum xm_blob_part */
-    uint32_t file;       /* number of the file + 1; 0: the section XM_BLOB_BYTES */
+    uint32_t file; /* 1 + index of the file in XM_BLOB_FILES; 0: section XM_BLOB_BYTES */
     uint32_t reserved;
     uint64_t offset, n_bytes;   /* in the file or the section                */
     uint64_t checksum;          /* of bytes in the section; 0 for a file     */
     struct xm_weight_view view; /* for XM_BLOB_DATA of a weight: its view    */
 };
 
-/* Checks header, sections and checksums, but not whether the blob suits this device and version. */
+/* Checks header, sections and checksums, and copies the header to *out. Does not check whether the
+ * blob was made for this device and version. */
 enum xm_status xm_blob_check(const struct xm_import *from, struct xm_blob_header *out,
                              struct xm_error *err);
 
-/* The order of section VIEWS, for qsort and bsearch. */
+/* Compares two views by node, then part: the order of section XM_BLOB_VIEWS. For qsort and
+ * bsearch. */
 int xm_blob_view_order(const void *a, const void *b);
 
 struct xm_blob_kernel_head {
@@ -87,14 +90,14 @@ struct xm_blob_kernel_head {
     uint64_t n_bytes;
 };
 
-/* Whether a blob stores the option's value: it is an option of compiled models, but neither selects
- * the device nor the content of blobs. */
+/* Returns whether a blob stores the option's value. True for options of compiled models, except
+ * those that select the device or the content of blobs. */
 bool xm_blob_has_option(enum xm_option o);
-/* Whether passes read the option, so that its value cannot change when a blob is imported. */
+/* Returns whether passes read the option, so that an import cannot change its value. */
 bool xm_blob_decides_graph(enum xm_option o);
 /* Appends the text of XM_BLOB_IDENTITY for this build of xemoe on a device. */
 void xm_blob_identity(const struct xm_device_info *d, struct xm_strbuf *out);
-/* The checksum of a header. */
+/* Returns the checksum of the header with h->checksum taken as 0. */
 uint64_t xm_blob_header_checksum(const struct xm_blob_header *h);
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading a blob: header, checksums, whose it is, files, and then the graph's text, which asks for
- * the bytes of its constants by number.
+ * Reading a blob, in this order: header, checksums, identity (device, driver and version), files,
+ * and then the graph's text, whose parser asks for the bytes of constants by node number.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ fail_damaged(struct reader *r, const char *what)
 
 /* ---- the whole ------------------------------------------------------------------------ */
 
-/* Whether n bytes at `offset` lie within `size`. */
+/* Returns whether n bytes at `offset` lie within `size` bytes. */
 static bool
 fits(uint64_t offset, uint64_t n, uint64_t size)
 {
@@ -63,7 +63,7 @@ read_header(struct reader *r)
                        r->h.version, XM_BLOB_VERSION);
     if (xm_blob_header_checksum(&r->h) != r->h.checksum)
         return fail_damaged(r, "its header's checksum is wrong");
-    /* what is behind it is the caller's: a NUL, the rest of a buffer */
+    /* the caller's bytes may be longer than the blob: a NUL, the rest of a buffer */
     if (r->h.n_bytes > n)
         return xm_fail(r->err, XM_INVALID,
                        "the compiled model is damaged: it has %" PRIu64
@@ -78,7 +78,7 @@ section(const struct reader *r, enum xm_blob_section i)
     return r->from->bytes + r->h.section[i].offset;
 }
 
-/* A text section, which check_sections has found to end with its NUL. */
+/* Returns the text of a section, for which check_section has checked that it ends with a NUL. */
 static const char *
 text(const struct reader *r, enum xm_blob_section i)
 {
@@ -98,9 +98,10 @@ check_section(struct reader *r, enum xm_blob_section i)
     return XM_OK;
 }
 
-/* ---- whose it is ---------------------------------------------------------------------- */
+/* ---- identity ------------------------------------------------------------------------- */
 
-/* The first line in which they differ, as a sentence. */
+/* Fails with a message that shows the first line in which the blob's identity differs from that of
+ * this device and xemoe. */
 static enum xm_status
 fail_identity(struct reader *r, const char *blob, const char *here)
 {
@@ -135,7 +136,7 @@ check_identity(struct reader *r, const struct xm_device_info *device)
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* A text of section FILES; NULL: it does not lie there. */
+/* Returns the text at `offset` of section XM_BLOB_FILES; NULL: the offset is outside. */
 static const char *
 path_at(const struct reader *r, uint64_t offset)
 {
@@ -145,7 +146,8 @@ path_at(const struct reader *r, uint64_t offset)
                : NULL;
 }
 
-/* Where the importer says that weights are: that file, or the one of this name in that folder. */
+/* Opens the file of weights that the importer has named. `weights` is a folder that has a file of
+ * the same name as `absolute`, or else the path of the file itself. */
 static enum xm_status
 open_named(const char *weights, const char *absolute, struct xm_mapping **out)
 {
@@ -159,7 +161,8 @@ open_named(const char *weights, const char *absolute, struct xm_mapping **out)
     return s;
 }
 
-/* Where the importer says, beside the blob, or where it was: the first that is there. */
+/* Opens a file of constants at the first of these places where it exists: the place that the
+ * importer has named, the relative path from the blob's folder, the absolute path at export. */
 static enum xm_status
 open_file(struct reader *r, const char *absolute, const char *relative,
           struct xm_mapping **out)
@@ -217,7 +220,8 @@ read_files(struct reader *r)
 
 /* ---- constants ------------------------------------------------------------------------ */
 
-/* NULL: there is none, or nodes are not in order. */
+/* Returns the view of a part of a constant node; NULL: there is none, or the views, which may be
+ * damaged, are not sorted. */
 static const struct xm_blob_view *
 find_view(const struct reader *r, uint32_t node, enum xm_blob_part part)
 {
@@ -227,7 +231,8 @@ find_view(const struct reader *r, uint32_t node, enum xm_blob_part part)
                : NULL;
 }
 
-/* The bytes of a view, checked. */
+/* Sets *out to the bytes of a view. Refuses bytes outside their file or section, and bytes of the
+ * blob with a wrong checksum. */
 static enum xm_status
 resolve(struct reader *r, const struct xm_blob_view *v, struct xm_bytes *out,
         struct xm_error *err)
@@ -264,7 +269,8 @@ give_constant(void *ctx, uint32_t number, uint64_t n_bytes, struct xm_data *out,
     return XM_OK;
 }
 
-/* The parts that the weight's types call for; the parser checks their sizes. */
+/* Sets the bytes of those parts of w that its types require; the parser checks their sizes. A
+ * callback of the parser (struct xm_text_blobs). */
 static enum xm_status
 give_weight(void *ctx, uint32_t number, struct xm_weight *w, struct xm_error *err)
 {
@@ -306,7 +312,8 @@ read_graph(struct reader *r, struct xm_blob *out)
 
 /* ---- the passes' reports -------------------------------------------------------------- */
 
-/* "name skipped progress nodes" */
+/* Reads the report of a pass from a line of n bytes: its name, 0 or 1 for `skipped` and `progress`,
+ * and the number of nodes after it. False: the line is damaged, or no pass has this name. */
 static bool
 read_report(const char *line, size_t n, struct xm_pass_report *out)
 {
@@ -422,9 +429,9 @@ xm_blob_free(struct xm_blob *b)
     *b = (struct xm_blob){0};
 }
 
-/* ---- what goes with the graph --------------------------------------------------------- */
+/* ---- options and kernels -------------------------------------------------------------- */
 
-/* What both have set must be the same. */
+/* Refuses an import if the process has set option `o` to another value than the blob has. */
 static enum xm_status
 check_option(const struct xm_config *blob, const struct xm_config *process,
              enum xm_option o, struct xm_error *err)
@@ -444,7 +451,7 @@ check_option(const struct xm_config *blob, const struct xm_config *process,
     return s;
 }
 
-/* "KEY value" into the config. */
+/* Sets an option of the config from a line of n bytes, "KEY value". */
 static enum xm_status
 set_line(struct xm_config *c, const char *line, size_t n, struct xm_error *err)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing a blob: first all sections but the constants' bytes, which are small, in memory; then
- * header and sections in a row, the bytes from where they are.
+ * Writing a blob. First all sections except XM_BLOB_BYTES are made in memory, because they are
+ * small. Then header and sections are written in order; the constants' bytes are written from where
+ * they lie.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +14,12 @@
 #include "runtime/util/checksum.h"
 #include "transformations/graph/text.h"
 
-enum { ALIGN_BYTES = 64 }; /* of a constant within section BYTES */
+enum { ALIGN_BYTES = 64 }; /* alignment of constants in section XM_BLOB_BYTES */
 
-/* Bytes that go into the blob. */
+/* Bytes of a constant that are written to section XM_BLOB_BYTES. */
 struct piece {
     struct xm_bytes bytes;
-    uint64_t offset; /* in section BYTES */
+    uint64_t offset; /* in section XM_BLOB_BYTES */
     uint64_t checksum;
 };
 
@@ -26,10 +27,10 @@ struct writer {
     struct xm_program *p;
     const struct xm_export *to;
     struct xm_error *err;
-    struct xm_strbuf sections[XM_BLOB_SECTIONS]; /* BYTES stays empty */
+    struct xm_strbuf sections[XM_BLOB_SECTIONS]; /* XM_BLOB_BYTES stays empty */
     struct piece *pieces;
     size_t n_pieces, pieces_capacity;
-    uint64_t piece_bytes; /* the size of section BYTES so far */
+    uint64_t piece_bytes; /* the size of section XM_BLOB_BYTES so far */
     const struct xm_file_mapping **files;
     uint32_t n_files;
     uint64_t written;
@@ -45,7 +46,8 @@ lies_in(const struct xm_bytes *b, const struct xm_mapped_file *f)
            b->n <= f->n_bytes - (at - from);
 }
 
-/* The file that the bytes lie in and stay in, counted from 1; 0: none. */
+/* Returns 1 + the index in w->files of the mapped file in which the bytes lie, so that the blob can
+ * refer to it. 0: they lie in no file, or the blob is to contain all bytes. */
 static uint32_t
 find_file(struct writer *w, const struct xm_bytes *b)
 {
@@ -59,13 +61,14 @@ find_file(struct writer *w, const struct xm_bytes *b)
         const struct xm_file_mapping *f = w->p->mappings[i]->file;
         if (!f || !lies_in(b, &f->file))
             continue;
-        w->files[w->n_files++] = f; /* there is room for all mappings */
+        w->files[w->n_files++] = f; /* the list has room for all mappings */
         return w->n_files;
     }
     return 0;
 }
 
-/* The same bytes are written once. */
+/* Finds or adds the piece for these bytes. Constants that share bytes share a piece, so that the
+ * bytes are written once. */
 static enum xm_status
 find_piece(struct writer *w, const struct xm_bytes *b, const struct piece **out)
 {
@@ -142,11 +145,11 @@ add_views(struct writer *w)
 
 /* ---- files ---------------------------------------------------------------------------- */
 
-/* `path` as seen from `folder`, both absolute: "../model/openvino_model.bin". */
+/* Appends the path from `folder` to `path`, both absolute: "../model/openvino_model.bin". */
 static void
 add_relative(struct xm_strbuf *out, const char *path, const char *folder)
 {
-    size_t shared = 0; /* up to the slash behind the last folder that both have */
+    size_t shared = 0; /* bytes of the common folders, with the last slash */
     for (size_t i = 0; path[i] && path[i] == folder[i]; i++) {
         if (path[i] == '/')
             shared = i + 1;
@@ -231,7 +234,8 @@ add_kernel(void *ctx, const struct xm_kernel_key *key, const void *bytes, size_t
     return XM_OK;
 }
 
-/* Of this program's: those that the same program takes where kernels are only counted. */
+/* Adds the binaries of the program's kernels. The engine may have kernels of other programs, too:
+ * the program is lowered again on a counting engine, which then knows the kernels it needs. */
 static enum xm_status
 add_kernels(struct writer *w)
 {
@@ -277,7 +281,7 @@ put(struct writer *w, const void *bytes, uint64_t n)
     return XM_OK;
 }
 
-/* Zeros up to a place further on. */
+/* Writes zeros up to `offset` of the blob. */
 static enum xm_status
 skip_to(struct writer *w, uint64_t offset)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compile: passes, then the config rules, then lowering. With lower*.c the only place
- * that knows both operations and primitives; it answers the passes' questions (xm_caps)
- * through the primitives' pure `supports` functions.
+ * Compiling: first passes, then the config rules, then lowering. Only this file and lower*.c know
+ * both operations of the graph and primitives. Passes ask here (xm_caps) what the device can run;
+ * the answers come from pure functions of the primitives.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ facts_of(const struct xm_graph *g)
     return f;
 }
 
-/* Whether the user has said anything that decides the types of the cache. */
+/* Returns whether the user has set an option that decides the element types of the KV cache. */
 static bool
 decides_caches(const struct xm_config *c)
 {
@@ -68,8 +68,8 @@ decides_caches(const struct xm_config *c)
            xm_config_user_set(c, XM_OPTION_value_cache_precision);
 }
 
-/* What the model's file wants where the user has said nothing. Values that are not known here are
- * left. */
+/* Sets options that the model's file asks for ("runtime_options/…") and that the user has not set.
+ * Values that xemoe does not know are logged and ignored. */
 static void
 take_model_options(struct xm_config *c, const struct xm_graph *g)
 {
@@ -122,7 +122,8 @@ keep_notes(struct xm_program *p, const struct xm_graph *g, struct xm_error *err)
     return p->notes_text ? XM_OK : xm_no_memory(err, "the notes");
 }
 
-/* What -v says where oneDNN is on and leaves the quantised weights alone; NULL: nothing. */
+/* Returns why oneDNN, though it is used, does not multiply quantised weights on this device; NULL:
+ * it does, or oneDNN is not used, or the device's architecture is unknown. */
 static const char *
 onednn_note(const struct xm_program *p)
 {
@@ -132,7 +133,8 @@ onednn_note(const struct xm_program *p)
                : NULL;
 }
 
-/* The rules' text without the rule that chose oneDNN, and with the reason why it is not used. */
+/* Replaces, in the text of the config rules that applied, the rule that chose oneDNN by the reason
+ * why oneDNN is not used. */
 static void
 say_without_onednn(struct xm_strbuf *rules, const char *device, const char *why)
 {
@@ -150,10 +152,11 @@ say_without_onednn(struct xm_strbuf *rules, const char *device, const char *why)
     *rules = kept;
 }
 
-/* With use_onednn always, and before any primitive asks for it. Where it cannot be had the
- * rows of other families serve, and the property and the rules' text read NO; who insisted on it
- * is warned once, or told why the driver failed. A plan keeps the word: it counts for the device
- * it is like. */
+/* Opens oneDNN if use_onednn is on, before any primitive asks for it. If it cannot be opened,
+ * kernel variants of other families run instead, and the property and the rules' text become NO. A
+ * user who has set the option is warned once, and the compile fails if the cause is another one
+ * than XM_UNSUPPORTED. A plan on a counting engine leaves the option on, because the device that it
+ * stands for may have oneDNN. */
 static enum xm_status
 open_onednn(struct xm_program *p, struct xm_strbuf *rules, struct xm_error *err)
 {
@@ -188,7 +191,7 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
 {
     struct xm_program_facts facts = facts_of(g);
     struct xm_strbuf why = {0};
-    facts.is_stateless = p->is_stateless; /* passes have decided with that */
+    facts.is_stateless = p->is_stateless; /* the value by which passes have decided */
     enum xm_status s =
         xm_config_finalise(&p->config, xm_engine_info(p->engine), &facts, &why, err);
     if (s == XM_OK)
@@ -224,7 +227,8 @@ drop_graph(struct xm_program *p, struct xm_graph *g)
     xm_graph_destroy(g);
 }
 
-/* Who watches builds is told how many there will be. */
+/* Lowers the graph. If somebody watches the builds of kernels, first counts them on a counting
+ * engine, so that the watcher knows how many there will be. */
 static enum xm_status
 lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
@@ -241,7 +245,8 @@ lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     return s;
 }
 
-/* Takes the rewritten graph over; p is destroyed on failure. */
+/* Makes a program of the rewritten graph, which it owns from now on. `s`: the status of the steps
+ * before. After a failure, of those steps or here, drops p and the graph. */
 static enum xm_status
 finish(struct xm_program *p, struct xm_graph *g, bool keep_graph, enum xm_status s,
        struct xm_program **out, struct xm_error *err)
@@ -306,7 +311,7 @@ xm_program_create(struct xm_engine *engine, const struct xm_config *config,
     return finish(p, g, options && options->keep_graph, s, out, err);
 }
 
-/* As if the passes had run here. */
+/* Copies reports and notes of the passes that have run in another process. */
 static enum xm_status
 take_reports(struct xm_program *p, const struct xm_rewritten *r, struct xm_error *err)
 {

@@ -102,7 +102,7 @@ describe_experts(const struct xm_moe_attr *a, struct xm_strbuf *out)
                      a->experts, a->routing.top_k, a->inter);
 }
 
-/* The operations alone: what they work on is for graph text. */
+/* Appends the names of a row chain's operations, without their operands. */
 static void
 describe_chain(const char *steps, struct xm_strbuf *out)
 {
@@ -130,9 +130,9 @@ find_detail(const struct xm_program *p, const struct xm_step *s, struct xm_step_
         describe_chain(s->node->attr.row_chain.steps, &t->detail);
 }
 
-/* ---- what measures it ----------------------------------------------------------------- */
+/* ---- problems ------------------------------------------------------------------------- */
 
-/* Whether a problem can have the weight's format. */
+/* Returns whether problems of `xemoe bench --kernels` can have the weight's format. */
 static bool
 has_problems(const struct xm_weight *w)
 {
@@ -140,7 +140,7 @@ has_problems(const struct xm_weight *w)
            w->format == XM_WEIGHT_ELEMENTS;
 }
 
-/* " q4_0", " u4 g128", then the type of activations. */
+/* Appends the weight's format, " q4_0" or " u4 g128", then the element type of the activations. */
 static void
 add_types_of_product(const struct xm_weight *w, const char *src, struct xm_strbuf *out)
 {
@@ -162,7 +162,8 @@ add_attention_problem(const struct xm_program *p, const struct xm_step *s,
                          src);
 }
 
-/* Equal lines may be added: the reader drops them. */
+/* Appends the problem of a product of n with weight w, if it has one. Equal lines may be added
+ * several times; their reader drops repeated ones. */
 static void
 add_product_problem(const struct xm_node *n, const struct xm_weight *w, const char *src,
                     struct xm_strbuf *out)
@@ -181,8 +182,8 @@ add_product_problem(const struct xm_node *n, const struct xm_weight *w, const ch
     add_types_of_product(w, src, out);
 }
 
-/* The first operand is what it multiplies. Of several weights of a linear layer the first decides
- * which kernel runs; of experts each has its own step. */
+/* The step's first operand is the activations. A linear layer with several weights has one problem,
+ * that of the first weight, which decides the kernel; of experts each weight has its own. */
 void
 xm_step_problems(const struct xm_program *p, const struct xm_step *s,
                  struct xm_strbuf *out)
@@ -201,7 +202,7 @@ xm_step_problems(const struct xm_program *p, const struct xm_step *s,
     }
 }
 
-/* ---- what makes a step another one --------------------------------------------------- */
+/* ---- signatures ---------------------------------------------------------------------- */
 
 static int
 by_text(const void *a, const void *b)
@@ -209,7 +210,8 @@ by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Types of the operands in no order: files list a layer's projections as they like. */
+/* Appends the types of the operands, sorted, because models list the projections of a layer in
+ * different orders. */
 static enum xm_status
 add_types(const struct xm_program *p, const struct xm_step *s, struct xm_strbuf *out,
           struct xm_error *err)
@@ -235,7 +237,8 @@ add_types(const struct xm_program *p, const struct xm_step *s, struct xm_strbuf 
     return good ? XM_OK : xm_no_memory(err, "a step's types");
 }
 
-/* Lines in no order either. */
+/* Appends the lines (the step's weights) sorted, because models list the projections of a layer in
+ * different orders. */
 static enum xm_status
 add_sorted_lines(const struct xm_strbuf *lines, struct xm_strbuf *out,
                  struct xm_error *err)
@@ -258,7 +261,8 @@ add_sorted_lines(const struct xm_strbuf *lines, struct xm_strbuf *out,
     return text ? XM_OK : xm_no_memory(err, "a step's weights");
 }
 
-/* Names of states are each layer's own; the steps of a chain are none. */
+/* Appends the node's attributes without strings, because they are names of states, which differ
+ * from layer to layer. Only the string of a row chain is its operations, and is appended. */
 static void
 add_attributes(const struct xm_node *node, struct xm_strbuf *out)
 {

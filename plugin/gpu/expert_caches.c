@@ -9,8 +9,8 @@
 #include "runtime/util/log.h"
 
 struct xm_expert_caches {
-    pthread_mutex_t lock; /* whose run has them            */
-    bool in_doubt;        /* a run has failed on its way   */
+    pthread_mutex_t lock; /* held by the run that uses the caches */
+    bool in_doubt;        /* a run that used them has failed      */
 };
 
 static const double mib = 1048576.0;
@@ -133,7 +133,8 @@ xm_expert_caches_drop(struct xm_program *p)
 
 /* ---- taking turns ------------------------------------------------------------------ */
 
-/* The tables may name experts that were never fetched. */
+/* Empties the caches, because after a failed run their tables may name experts that were never
+ * fetched. */
 static enum xm_status
 clear(const struct xm_program *p, struct xm_queue *queue, struct xm_error *err)
 {

@@ -5,9 +5,8 @@
  * memory.
  *
  * The caches belong to the program, so that they stay warm from one request to the next. Their
- * tables have no lock on the device, so one run at a time may use them. A run that does not get
- * them reads the experts from host memory; its results are bit-identical. The caches are the only
- * part of a program that changes after compilation.
+ * tables have no lock on the device, so only one run at a time may use the caches. A run that does
+ * not get them reads the experts from host memory; its results are bit-identical.
  */
 #ifndef XM_PLUGIN_GPU_EXPERT_CACHES_H
 #define XM_PLUGIN_GPU_EXPERT_CACHES_H
@@ -19,8 +18,8 @@
 extern "C" {
 #endif
 
-/* Makes the caches of a program whose steps are complete. If the device lacks the memory, and the
- * user did not set the size, the program has no caches and the call succeeds. */
+/* Creates the caches of a program after its last step was added. If the device lacks the memory and
+ * the user did not set the size, the program has no caches and the call succeeds. */
 enum xm_status xm_expert_caches_create(struct xm_program *p, struct xm_error *err);
 void xm_expert_caches_destroy(struct xm_program *p);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs as compiled models of the core.
+ * Implements the core's compiled models (struct xm_compiled) by programs.
  */
 #include "plugin/gpu/blob.h"
 #include "plugin/gpu/expert_caches.h"
@@ -151,7 +151,8 @@ compiled_export(struct xm_compiled *c, const struct xm_export *to, struct xm_err
     return xm_blob_write(p, &by_mode, err);
 }
 
-/* That which was given, or the device's own. */
+/* Sets *out to the context in which the model was compiled, or else to the device's default
+ * context. */
 static enum xm_status
 compiled_get_context(struct xm_compiled *base, struct xm_context **out,
                      struct xm_error *err)

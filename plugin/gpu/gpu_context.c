@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts of the plugin GPU, and memory in them that others share.
+ * Contexts of the plugin GPU, and remote tensors in them.
  *
- * A context is a device's own, in which the plugin's engines work, or somebody else's; then it has
- * engines of its own, one for each set of options that models are compiled with. Memory is made
- * with the first of them: all that are in one OpenCL context can use it.
+ * A context is the device's default context, in which the plugin's engines work, or it is around an
+ * OpenCL context of the application. Then it has engines of its own, one for each set of options
+ * that models are compiled with. Memory is allocated with the first engine; all engines of one
+ * OpenCL context can use it.
  */
 #include <string.h>
 
@@ -15,16 +16,16 @@ struct gpu_context {
     struct xm_context base; /* first */
     const char *plugin;
     uint32_t index, device;
-    struct xm_engine *engine;    /* referenced: so the handles live */
-    struct xm_shared_cl share;   /* somebody else's; no context: the device's own */
-    struct xm_open_engines open; /* where there is a share */
+    struct xm_engine *engine;    /* referenced, so that the OpenCL handles stay valid */
+    struct xm_shared_cl share;   /* the application's; no context: the device's default */
+    struct xm_open_engines open; /* the context's engines, if share.context is set */
 };
 
 struct gpu_remote {
     struct xm_remote base;    /* first */
-    struct xm_engine *engine; /* the context's */
+    struct xm_engine *engine; /* the context's; not referenced */
     enum xm_shared_memory kind;
-    bool is_foreign; /* the memory is somebody else's */
+    bool is_foreign; /* the application has allocated the memory */
     struct xm_buffer *buffer;
 };
 
@@ -40,7 +41,7 @@ print_pair(struct xm_strbuf *out, const char *key, const char *value)
     xm_strbuf_printf(out, "%s%s %s", out->n ? " " : "", key, value);
 }
 
-/* That of nothing is 0. */
+/* Appends a handle as a hexadecimal number; NULL: 0. */
 static void
 print_handle(struct xm_strbuf *out, const char *key, const void *handle)
 {
@@ -55,7 +56,8 @@ print_handle(struct xm_strbuf *out, const char *key, const void *handle)
 
 static const struct {
     const char *name;
-    enum xm_memory_kind made, foreign; /* as what the engine makes it, or takes it */
+    /* the kind of memory that the engine allocates; the kind as which it wraps the application's */
+    enum xm_memory_kind made, foreign;
 } kinds[] = {
     [XM_SHARED_OCL_BUFFER] = {"OCL_BUFFER", XM_MEMORY_CL, XM_MEMORY_CL},
     [XM_SHARED_USM_USER] = {"USM_USER_BUFFER", XM_MEMORY_USM_SHARED,
@@ -75,7 +77,8 @@ remote_params(const struct xm_remote *base, struct xm_strbuf *out, size_t *pairs
     *pairs = 3;
 }
 
-/* An empty tensor has a byte, so that there is something to hand out. */
+/* Allocates the memory of a remote tensor. An empty tensor gets one byte, so that it has a
+ * handle. */
 static enum xm_status
 make_memory(struct gpu_remote *m, uint64_t bytes, struct xm_error *err)
 {
@@ -215,7 +218,8 @@ xm_gpu_context_of(const struct xm_gpu_place *place, struct xm_engine *engine,
     return XM_OK;
 }
 
-/* An engine of those that a shared context has. */
+/* Finds or opens an engine in the application's OpenCL context. A queue of the application decides
+ * whether the engine's queues are in order. */
 static enum xm_status
 open_engine(struct gpu_context *c, struct xm_config *config, struct xm_engine **out,
             struct xm_error *err)

@@ -16,13 +16,13 @@
 
 struct gpu_plugin {
     struct xm_plugin base;
-    struct xm_plugin_ops ops;      /* with the plugin's name, and its contexts */
-    pthread_mutex_t lock;          /* config */
-    struct xm_config config;       /* what set_property stored */
-    struct xm_cache_cipher cipher; /* that, too */
+    struct xm_plugin_ops ops; /* with the plugin's name; CPU has no context functions */
+    pthread_mutex_t lock;     /* guards config and cipher */
+    struct xm_config config;  /* options that set_property stored */
+    struct xm_cache_cipher cipher; /* also stored by set_property */
     struct xm_open_engines engines;
-    const struct xm_device_info *infos; /* of all OpenCL devices              */
-    uint32_t *devices;                  /* owned; numbers of the plugin's own */
+    const struct xm_device_info *infos; /* of all OpenCL devices */
+    uint32_t *devices; /* [n] owned; the plugin's devices: indices of infos */
     uint32_t n;
 };
 
@@ -79,7 +79,8 @@ plugin_set_property(struct xm_plugin *base, const char *key, const char *value,
     return s;
 }
 
-/* A copy of what the plugin has stored, with `properties` put over it; *config is for xm_free. */
+/* Copies the plugin's stored options to *out, which the caller frees with xm_free, and the cipher
+ * to *cipher; then sets `properties` in these copies. */
 static enum xm_status
 settings_for(struct gpu_plugin *p, const struct xm_property *properties,
              uint32_t n_properties, struct xm_config **out,
@@ -107,7 +108,8 @@ settings_for(struct gpu_plugin *p, const struct xm_property *properties,
     return XM_OK;
 }
 
-/* DEVICE_ID says which device the plain name means. */
+/* Replaces index 0, which the plain name "GPU" gives, by the option DEVICE_ID. Refuses an index
+ * that no device has. */
 static enum xm_status
 choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32_t *index,
               struct xm_error *err)
@@ -119,7 +121,8 @@ choose_device(const struct gpu_plugin *p, const struct xm_config *config, uint32
                                    "DEVICE_ID is %u: there are %u devices", *index, p->n);
 }
 
-/* The engine that it is for. */
+/* Finds the engine for which c is compiled: in its context, or the plugin's own. Sets c->index and
+ * c->device. */
 static enum xm_status
 find_engine(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *config,
             struct xm_engine **out, struct xm_error *err)
@@ -131,9 +134,10 @@ find_engine(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *c
                       : xm_open_engines_get(&p->engines, c->device, config, out, err);
 }
 
-/* ---- models that were compiled before ---- */
+/* ---- importing compiled models ---- */
 
-/* Kernels are taken from the blob while the program is made. */
+/* Makes a program of a blob. While it is made, the engine takes kernels from the blob instead of
+ * building them. */
 static enum xm_status
 import_program(struct xm_engine *engine, const struct xm_config *config,
                struct xm_blob *blob, struct xm_program **out, struct xm_error *err)
@@ -167,7 +171,8 @@ import_blob(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_blob *blo
     return s;
 }
 
-/* Whether the cache has the model; c is what was made of it. */
+/* Fills c from the cache's entry at `path`. Returns false, and logs why, if there is no entry that
+ * can be used. */
 static bool
 take_cached(struct gpu_plugin *p, struct xm_gpu_compiled *c, const char *path,
             const struct xm_cache_cipher *cipher, const struct xm_config *config)
@@ -175,7 +180,7 @@ take_cached(struct gpu_plugin *p, struct xm_gpu_compiled *c, const char *path,
     struct xm_import from;
     struct xm_error why = {0};
     struct xm_blob blob = {0};
-    struct xm_config *own = xm_malloc(sizeof(*own)); /* the blob's options come into it */
+    struct xm_config *own = xm_malloc(sizeof(*own)); /* a copy for the blob's options */
     if (!own)
         return false;
     *own = *config;
@@ -195,14 +200,14 @@ take_cached(struct gpu_plugin *p, struct xm_gpu_compiled *c, const char *path,
 
 /* ---- compiling ---- */
 
-/* Takes `g` over, also on failure. */
+/* Compiles `g`, which it owns from now on, also on failure, and fills c with the program. */
 static enum xm_status
 compile_graph(struct xm_gpu_compiled *c, struct xm_engine *engine,
               const struct xm_config *config, struct xm_graph *g,
               const struct xm_compile_options *options, struct xm_error *err)
 {
     struct xm_program *program = NULL;
-    xm_free(c->model_name); /* of a cached one that was not whole */
+    xm_free(c->model_name); /* a cache entry that could not be used may have set it */
     c->model_name = xm_strdup(g->name ? g->name : "");
     enum xm_status s = xm_program_create(engine, config, g, options, &program, err);
     if (s == XM_OK)
@@ -214,11 +219,12 @@ compile_graph(struct xm_gpu_compiled *c, struct xm_engine *engine,
 
 /* ---- a program for each shape ---- */
 
-/* What such programs have in common; the plugin may be gone when they are compiled. */
+/* What the programs for all shapes have in common. It does not refer to the plugin, which may be
+ * destroyed before a program is compiled. */
 struct shape_target {
     struct xm_engine *engine; /* referenced */
     struct xm_config *config;
-    struct xm_gpu_compiled like; /* its device and context; the latter is referenced */
+    struct xm_gpu_compiled like; /* the programs' device and context, referenced */
 };
 
 static enum xm_status
@@ -280,7 +286,8 @@ compile_by_shape(const struct xm_gpu_compiled *like, struct xm_engine *engine,
     return xm_by_shape_create(kept, compiler, out, err);
 }
 
-/* Takes `g` over, also on failure. *out is c's, or for each shape. */
+/* Compiles `g`, which it owns from now on, also on failure. *out is &c->base; or, if sizes of the
+ * graph cannot be planned, a model that compiles a program for each shape. */
 static enum xm_status
 compile_uncached(struct xm_gpu_compiled *c, struct xm_engine *engine,
                  const struct xm_config *config, struct xm_graph *g,
@@ -302,8 +309,8 @@ compile_uncached(struct xm_gpu_compiled *c, struct xm_engine *engine,
     return s;
 }
 
-/* Takes `g` over, also on failure. What the program compiles is not kept: it has a command for
- * that. */
+/* Compiles `g`, which it owns from now on, also on failure, or takes it from the cache. Models that
+ * the command line program compiles are not cached: it has a command that exports them. */
 static enum xm_status
 compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *config,
         const struct xm_cache_cipher *cipher, struct xm_graph *g,
@@ -330,14 +337,15 @@ compile(struct gpu_plugin *p, struct xm_gpu_compiled *c, struct xm_config *confi
     return s;
 }
 
-/* What a model is compiled for: a device, or a context. */
+/* What a model is compiled for: a device of the plugin, or a context on it. */
 struct target {
     struct gpu_plugin *plugin;
     uint32_t index;
-    struct xm_context *context; /* or NULL */
+    struct xm_context *context; /* NULL: the device's default context */
 };
 
-/* Takes `g` over, also on failure. */
+/* Compiles `g`, which it owns from now on, also on failure, with the plugin's options and
+ * `properties`. */
 static enum xm_status
 compile_for(struct target t, struct xm_graph *g, const struct xm_property *properties,
             uint32_t n_properties, const struct xm_compile_options *options,
@@ -436,11 +444,12 @@ plugin_query_model(struct xm_plugin *base, uint32_t index, struct xm_graph *g,
     (void)index;
     (void)err;
     xm_for_each_node(n, g)
-        supported(n->name, ctx); /* what has no kernel runs on the host */
+        supported(n->name, ctx); /* all nodes: those without kernels run on the host */
     return XM_OK;
 }
 
-/* The device that the handles are of; out->index other than 0 says which it is to be. */
+/* Finds the device to which the application's OpenCL handles belong. Refuses another device than
+ * out->index, unless that is 0. */
 static enum xm_status
 find_place(const struct gpu_plugin *p, struct xm_shared_cl *share, uint32_t n,
            struct xm_gpu_place *out, struct xm_error *err)
@@ -516,7 +525,7 @@ static const struct xm_plugin_ops plugin_ops = {
     .destroy = plugin_destroy,
 };
 
-/* The devices that a name stands for: all, or processors only. */
+/* Lists the plugin's devices: all OpenCL devices, or only processors. */
 static enum xm_status
 list_devices(struct gpu_plugin *p, bool only_cpus, struct xm_error *err)
 {
@@ -545,7 +554,7 @@ create(const char *name, bool only_cpus, struct xm_plugin **out, struct xm_error
     }
     p->ops = plugin_ops;
     p->ops.name = name;
-    if (only_cpus) { /* as OpenVINO's CPU, which has no contexts */
+    if (only_cpus) { /* OpenVINO's CPU has no remote contexts */
         p->ops.create_context = NULL;
         p->ops.compile_in = NULL;
     }

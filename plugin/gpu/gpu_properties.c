@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How properties are printed.
+ * The functions that print properties, and the table of properties.
  */
 #include "plugin/gpu/gpu_properties.h"
 
@@ -78,7 +78,8 @@ print_id(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_printf(out, "0x%04x", s->device->device_id);
 }
 
-/* The memory of a GPU that shares the host's is the host's, of which drivers may report a part. */
+/* An integrated GPU uses the host's memory, of which drivers may report only a part: so all memory
+ * of the host is printed. */
 static void
 print_memory_bytes(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
@@ -137,9 +138,10 @@ print_driver(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_add(out, s->device->driver);
 }
 
-/* A multiply and an add are two operations. Vector units have 8 lanes of f32 each, 16 from Xe2 on,
- * on Xe-HPC and with AVX-512; products of bytes are four to a lane; matrix engines do 8 times the
- * products of f16 that lanes do of f32 (16 times on Xe-HPC), and twice as many of bytes. */
+/* Prints the peak rates in 10^9 operations a second; a multiply and an add are two operations. A
+ * compute unit has 8 lanes of f32, or 16 from Xe2 on, on Xe-HPC and with AVX-512. A lane does four
+ * products of bytes. Matrix engines do 8 times as many products of f16 as the lanes do of f32 (16
+ * times on Xe-HPC), and twice as many of bytes as of f16. */
 static void
 print_gops(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
@@ -173,7 +175,8 @@ print_stream_range(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_add(out, "1 2");
 }
 
-/* In one line, as programs keep it. */
+/* Appends the identity (device, driver, version) in one line, because programs store it as one
+ * string. */
 static void
 print_identity(const struct xm_device_info *d, struct xm_strbuf *out)
 {
@@ -199,7 +202,7 @@ print_compatibility(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_free(&own);
 }
 
-/* The kinds that OpenVINO knows, in its order. */
+/* Prints the bytes of the kinds of memory that OpenVINO knows, in OpenVINO's order. */
 static void
 print_memory_statistics(const struct xm_memory_stats *m, struct xm_strbuf *out)
 {
@@ -213,7 +216,7 @@ print_memory_statistics(const struct xm_memory_stats *m, struct xm_strbuf *out)
         (unsigned long long)m->now[XM_MEMORY_USM_SHARED]);
 }
 
-/* Of all engines that the plugin has on the device. */
+/* Prints the memory of all engines that the plugin has opened on the device. */
 static void
 print_device_memory(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
@@ -254,7 +257,8 @@ print_model_name(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_add(out, s->model_name);
 }
 
-/* As OpenVINO's plugins: GPUs always have a number, the only processor has none. */
+/* Prints the device's name as OpenVINO's plugins do: "GPU.0", with a number even for the only GPU;
+ * "CPU", without a number for the only processor. */
 static void
 print_execution(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
@@ -276,7 +280,7 @@ print_one(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     xm_strbuf_add(out, "1");
 }
 
-/* It is read from the device, which may fail. */
+/* The counts are read from the device, which may fail: then s->err is set. */
 static void
 print_expert_cache(const struct xm_gpu_subject *s, struct xm_strbuf *out)
 {
@@ -302,7 +306,7 @@ static void print_accepted(const struct xm_gpu_subject *s, struct xm_strbuf *out
 
 static const struct {
     const char *key, *help;
-    xm_gpu_print_fn *of_device, *of_compiled; /* NULL: it is not a property of those */
+    xm_gpu_print_fn *of_device, *of_compiled; /* NULL: devices, models do not have it */
 } rows[] = {
 #define PROPERTY(key, of_device, of_compiled, help) {key, help, of_device, of_compiled},
 #include "plugin/gpu/gpu_properties.def"
@@ -329,7 +333,8 @@ print_supported(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     }
 }
 
-/* NULL: it is none that can be only read. */
+/* Returns the function that prints a read-only property; NULL: the device or compiled model has no
+ * such property. */
 static xm_gpu_print_fn *
 find_row(const struct xm_gpu_subject *s, const char *key)
 {
@@ -351,7 +356,8 @@ print_accepted(const struct xm_gpu_subject *s, struct xm_strbuf *out)
     }
 }
 
-/* Of a device that nobody has told a precision: what language models get. */
+/* Appends the value of an option. For a device, INFERENCE_PRECISION_HINT is the precision that
+ * language models get there if the option is not set. */
 static enum xm_status
 get_option(const struct xm_gpu_subject *s, const char *key, struct xm_strbuf *out,
            struct xm_error *err)

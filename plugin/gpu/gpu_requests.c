@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests, sequences and batches of programs, as the operations of plugin.h.
+ * Implements the requests, sequences and batches of plugin/plugin.h by those of programs.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@
 struct gpu_infer {
     struct xm_infer base; /* first */
     struct xm_request *request;
-    struct xm_step_checker *checker; /* NULL: nobody checks */
+    struct xm_step_checker *checker; /* NULL: steps are not checked */
 };
 
 static struct xm_request *
@@ -122,7 +122,8 @@ infer_check(struct xm_infer *base, xm_step_check_fn fn, void *ctx, struct xm_err
     return xm_step_checker_create(r->request, fn, ctx, &r->checker, err);
 }
 
-/* OpenVINO's GPU device refuses what was not measured, its CPU device tells the steps alone. */
+/* If runs were not measured, does as OpenVINO's plugins: GPU fails, CPU reports the names of the
+ * steps without times. */
 static enum xm_status
 profile_rows(struct xm_infer *r, xm_profile_row_fn fn, void *ctx, struct xm_error *err)
 {
@@ -324,7 +325,7 @@ static const struct xm_sequence_ops sequence_ops = {
     .file = &sequence_file_ops,
 };
 
-/* Takes kv over, also on failure. */
+/* Creates a sequence of the plugin interface, which owns kv from now on. Destroys kv on failure. */
 static enum xm_status
 wrap_sequence(struct xm_kv_sequence *kv, struct xm_sequence **out, struct xm_error *err)
 {
@@ -356,10 +357,10 @@ xm_gpu_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
 
 struct gpu_batch {
     struct xm_batch base;     /* first */
-    struct gpu_infer control; /* the batcher's request */
+    struct gpu_infer control; /* gives access to the batcher's request */
     struct xm_batcher *batcher;
     struct xm_batcher_entry *entries;  /* [capacity] */
-    struct xm_kv_sequence **sequences; /* the same */
+    struct xm_kv_sequence **sequences; /* [capacity] */
     uint32_t capacity;
 };
 
@@ -448,7 +449,7 @@ static const struct xm_batch_ops batch_ops = {
     .destroy = batch_destroy,
 };
 
-/* What one can do with a request that somebody else runs. */
+/* The operations on a batch's request, which only the batch runs. */
 static const struct xm_infer_ops control_ops = {
     .cancel = infer_cancel,
     .resume = infer_resume,

@@ -35,7 +35,7 @@ make_room(struct xm_intake *f, uint32_t n, struct xm_error *err)
     return XM_OK;
 }
 
-/* Nothing, with room for n rows. */
+/* Empties the intake and makes room for n rows. */
 static enum xm_status
 open_intake(struct xm_intake *f, const struct xm_program *p, uint32_t n,
             struct xm_error *err)
@@ -62,7 +62,7 @@ xm_intake_of_tensors(struct xm_intake *f, const struct xm_program *p,
     f->tokens = f->all = tokens;
     if (p->chosen_rows != XM_NO_VALUE)
         f->chunk_tokens =
-            UINT64_MAX; /* the caller has numbered the rows of the whole run */
+            UINT64_MAX; /* the input chosen_rows counts rows of the whole run: no chunks */
     for (; f->n < n; f->n++)
         f->rows[f->n] = (struct xm_intake_row){.sequence = sequences[f->n],
                                                .n = tokens,
@@ -123,7 +123,8 @@ xm_intake_free(struct xm_intake *f)
 
 /* ---- chunks ------------------------------------------------------------------------------- */
 
-/* Side by side: so many tokens of each row, that those of all are no more than a chunk has. */
+/* Returns how many tokens of each row a chunk of rows side by side has: together at most
+ * chunk_tokens, but at least one of each. */
 static uint64_t
 most_of_each(const struct xm_intake *f)
 {
@@ -167,7 +168,8 @@ choose_from_each(struct xm_intake *f)
         add_to_chunk(f, i, f->chunk.length);
 }
 
-/* In the rows' order; of ids, rows with few tokens left first, then of the others what has room. */
+/* Chooses the tokens of a packed chunk. Rows of tensors are taken in order. Rows of ids: first
+ * those with few tokens left (XM_FEW_TOKENS), then the other ones, until the chunk is full. */
 static void
 choose_stretches(struct xm_intake *f)
 {
@@ -235,7 +237,8 @@ fail_twice(const struct xm_intake *f, const struct xm_kv_sequence *sequence,
     return xm_fail(err, XM_INVALID, "sequences %u and %u are the same one", at[0], at[1]);
 }
 
-/* Sorted, in the room for a chunk's, equal sequences are neighbours. */
+/* Refuses a sequence that is in two rows. Sorts the sequences, in the memory of the chunk's list,
+ * so that equal ones are adjacent. */
 static enum xm_status
 check_twice(struct xm_intake *f, struct xm_error *err)
 {
@@ -251,8 +254,8 @@ check_twice(struct xm_intake *f, struct xm_error *err)
     return XM_OK;
 }
 
-/* Announces the pages of a run of several chunks, so that the pool allocates one slab for all of
- * them. Few tokens often have room in the last page of their sequence. */
+/* Announces the positions of a run of several chunks, so that the pool allocates one slab for all
+ * of them. Rows of few tokens are not announced, because these often fit in their last page. */
 static enum xm_status
 announce(const struct xm_intake *f, struct xm_kv_pool *pool, struct xm_error *err)
 {
@@ -271,8 +274,9 @@ announce(const struct xm_intake *f, struct xm_kv_pool *pool, struct xm_error *er
     return XM_OK;
 }
 
-/* A sequence with a sliding window keeps only the pages that a truncation by one chunk needs. For a
- * longer run a copy holds the earlier pages. */
+/* Saves the state of a row's sequence before a run. A sequence with a sliding window keeps only the
+ * pages that a truncation by one chunk needs, so for a longer run a fork keeps the earlier
+ * pages. */
 static enum xm_status
 note(const struct xm_intake *f, struct xm_intake_row *row, struct xm_error *err)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the KV pool of a program has to hold, and how much memory it may take.
+ * Creates the KV pool of a program: which layers it caches, and how much memory it may use.
  */
 #include "plugin/gpu/kv/kv_pool.h"
 #include "plugin/gpu/planner.h"
 #include "runtime/util/memory.h"
 
-enum { LEFT_FREE = 8 }; /* the eighth part of what is left, for activations and others */
+enum { LEFT_FREE = 8 }; /* 1/8 of the free memory is left for activations and others */
 
-/* A plan counts what is wished for, whether there is room for it or not. */
+/* Returns the most bytes that the pool may use. On a counting engine there is no limit, because a
+ * plan counts what is asked for, whether there is room for it or not. */
 static uint64_t
 budget_of(const struct xm_program *p)
 {

@@ -2,9 +2,9 @@
  *
  * Lowering: the rewritten graph becomes steps and values, in order.
  *
- * Element types on the device stand in the graph (assign_precision): this reads them, and converts
- * where an operation needs another type than its operand has. An operation without a kernel for its
- * form becomes a host step: slow, said once in the log, never refused.
+ * The pass assign_precision has set the element types that values have on the device. Lowering
+ * adds conversions where an operation needs another type than its operand has. An operation that no
+ * kernel can run becomes a host step, which is slow. The log says once that there are such steps.
  */
 #include "plugin/gpu/lower.h"
 
@@ -28,7 +28,8 @@ reserve_step(struct xm_lower *l)
     return XM_OK;
 }
 
-/* A copy of the operands, and what is there of them as lists of values. */
+/* Sets the operands of step s to a copy of `operands`, and s->in and s->out to the values of those
+ * that are present. */
 static enum xm_status
 set_operands(struct xm_lower *l, struct xm_step *s,
              const struct xm_step_operand *operands, uint32_t n)
@@ -59,7 +60,7 @@ set_operands(struct xm_lower *l, struct xm_step *s,
     return XM_OK;
 }
 
-/* The operands have their roles. */
+/* Adds a step with these operands, whose roles are set. Destroys `primitive` on failure. */
 static enum xm_status
 add_step(struct xm_lower *l, struct xm_node *n, enum xm_step_kind kind,
          struct xm_primitive *primitive, const struct xm_step_operand *operands,
@@ -244,7 +245,7 @@ lower_node(struct xm_lower *l, struct xm_node *n)
     case XM_OP_NONE:
     case XM_OP_CONST:
     case XM_OP_WEIGHT:
-        return XM_OK; /* on first use */
+        return XM_OK; /* constants are lowered on first use */
     case XM_OP_PARAMETER:
         return lower_parameter(l, n);
     case XM_OP_RESULT:
@@ -319,8 +320,9 @@ token_axes(const struct xm_shape *s)
     return n;
 }
 
-/* Whether a port has one axis of `tokens` (an input: or of past + tokens), or none. Rows of
- * less than a byte cannot be cut. */
+/* Returns whether a port's tensor can be cut into the parts of chunks. At most one axis may depend
+ * on `tokens`; its size must be `tokens` (of an input also past + tokens). Elements of less than a
+ * byte cannot be cut. */
 static bool
 can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
 {
@@ -338,7 +340,7 @@ can_cut_port(struct xm_program *p, const struct xm_port *port, bool is_input)
     return token_axes(s) <= 1;
 }
 
-/* The gather of rows whose logits are wanted. */
+/* Returns whether n is the gather of the rows whose logits are wanted. */
 static bool
 chooses_rows(const struct xm_node *n)
 {
@@ -346,9 +348,9 @@ chooses_rows(const struct xm_node *n)
            strcmp(xm_in(n, 1)->node->name, XM_SAMPLED_TOKENS) == 0;
 }
 
-/* Whether a node's result depends on several tokens together. An operation whose result has no
- * token axis any more, such as a mean, combines all of them; slices and gathers of rows choose. The
- * result of a send is a number that nobody reads. */
+/* Returns whether a row of a node's result may depend on several tokens. An operation with a token
+ * axis in its operands and none in its result, such as a mean, combines all tokens. Slices and
+ * gathers of rows only choose tokens. The result of a send is a number that no node reads. */
 static bool
 joins_tokens(const struct xm_node *n)
 {
@@ -363,8 +365,8 @@ joins_tokens(const struct xm_node *n)
     return had && !has;
 }
 
-/* Whether nothing but the causal cache connects tokens, and results either have a token dimension
- * (rows can be put together) or are of chosen tokens only. */
+/* Returns whether prompts can be cut into chunks: only causal attention combines tokens, by the KV
+ * cache, and inputs and outputs can be cut. */
 static bool
 are_tokens_apart(struct xm_program *p, const struct xm_graph *g)
 {
@@ -401,7 +403,8 @@ takes_last_token(const struct xm_node *n)
            token_axes(&n->out[0].type.shape) == 0;
 }
 
-/* Whether a value, or the integers that it holds, follows from how many positions came before. */
+/* Returns whether a value that a step uses depends on the number of positions before the run, in
+ * its shape or in the integers that it holds. */
 static bool
 depends_on_past(const struct xm_program_value *v)
 {
@@ -413,9 +416,10 @@ depends_on_past(const struct xm_program_value *v)
     return depends && v->first != UINT32_MAX;
 }
 
-/* Sequences of different lengths may be mixed along `tokens` where each token is on its own but for
- * attention, and only attention sees what came before. A key mask is for padding, of which such a
- * run has none. */
+/* Returns whether tokens of sequences of different lengths may be concatenated along `tokens`. For
+ * a program whose prompts can be cut this is so if only attention depends on `past`, and no step
+ * takes the last token only. The key mask, which depends on `past`, is no obstacle: it hides
+ * padding, and such runs have none. */
 static bool
 may_mix(const struct xm_program *p, const struct xm_graph *g)
 {
@@ -446,8 +450,9 @@ shorten_aliases(struct xm_program *p)
     }
 }
 
-/* A step that takes chosen rows is not: where these are contiguous, a copy replaces its launch
- * (request_run.c). */
+/* Returns xm_step.is_steady: false for steps that depend on `past`, attention, host steps and
+ * collectives, and for the step that gathers the chosen rows: if these are contiguous, a copy
+ * replaces its launch (request_run.c). */
 static bool
 is_steady(const struct xm_program *p, const struct xm_step *s)
 {
@@ -464,7 +469,7 @@ is_steady(const struct xm_program *p, const struct xm_step *s)
 enum xm_status
 xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
-    struct xm_error cause = {0}; /* lower_node asks it whether there was a sentence */
+    struct xm_error cause = {0}; /* lower_node tests whether it has a message */
     struct xm_lower l = {.p = p, .g = g, .err = &cause};
     enum xm_status s = number_results(&l);
     if (s == XM_OK)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Layers that read one cache may have different windows. */
+/* Extends the window of a cache to that of one more layer that reads it; 0: no window. */
 static void
 see_window(struct xm_kv_layer *layer, uint64_t window)
 {
@@ -49,7 +49,8 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
                : xm_no_memory(l->err, "a cached layer");
 }
 
-/* Beam index and key mask are read by the host as well, so they must be inputs. */
+/* Sets *name to the input of the program that is operand v of attention (beam index or key mask).
+ * The host reads it as well, so it must be an input, the same in all layers. */
 static enum xm_status
 host_input(struct xm_lower *l, const struct xm_value *v, const char *what,
            const char **name)
@@ -119,7 +120,7 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     uint32_t layer = 0;
     XM_TRY(attention_desc(l, n, &desc));
     XM_TRY(find_layer(l, &n->attr.attention, &desc, &layer));
-    desc.heads_kv = l->p->kv[layer].heads; /* a layer without K and V reads another's */
+    desc.heads_kv = l->p->kv[layer].heads; /* K, V may be those of another layer */
     if (l->p->kv[layer].d != desc.d || l->p->kv[layer].dv != desc.dv)
         return xm_fail(l->err, XM_UNSUPPORTED,
                        "it reads a cache of heads of %u and %u, its own have %u and %u",
@@ -135,8 +136,8 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     } tensors[] = {{XM_ATTENTION_Q, false},  {XM_ATTENTION_K, false},
                    {XM_ATTENTION_V, false},  {XM_ATTENTION_MASK, false},
                    {XM_ATTENTION_COS, true}, {XM_ATTENTION_SIN, true}};
-    xm_lower_absent(operands, XM_ATTENTION_N_OPERANDS); /* some are the request's */
-    operands[XM_ATTENTION_BEAM_IDX].input = XM_ATTENTION_BEAM_IDX; /* the host's */
+    xm_lower_absent(operands, XM_ATTENTION_N_OPERANDS); /* a run sets the tables */
+    operands[XM_ATTENTION_BEAM_IDX].input = XM_ATTENTION_BEAM_IDX; /* read by the host */
     for (size_t i = 0; i < XM_ARRAY_LEN(tensors); i++)
         XM_TRY(xm_lower_input_as(l, n, (uint32_t)tensors[i].operand,
                                  tensors[i].is_f32 ? XM_F32 : desc.element,
@@ -157,7 +158,8 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
-/* The cache's form is chosen later, among those that every attention takes. */
+/* The element types of the cache and the page size are chosen later, among those that every
+ * attention supports: so any will do here. */
 static const char *
 why_not_attention(const struct xm_lower_question *q)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lowering of mixtures of experts: the fused block, a router, products chosen by ids.
+ * Lowering of mixtures of experts: the fused expert layer, the router, and gather-matmul (products
+ * with the weights of the experts that ids choose).
  */
 #include "plugin/gpu/lower.h"
 
@@ -84,7 +85,8 @@ moe_cost(const struct xm_moe_desc *d)
     return cost;
 }
 
-/* Whether ids are below `experts` whatever was computed: a top-k or a router has made them. */
+/* Returns whether ids are certainly below `experts`, because they are the indices of a top-k or
+ * router over at most `experts` scores. */
 static bool
 are_experts(const struct xm_value *ids, int64_t experts)
 {
@@ -131,7 +133,7 @@ lower_moe(struct xm_lower *l, struct xm_node *n)
     return XM_OK;
 }
 
-/* Weights that are computed are multiplied on the host. */
+/* NULL also for a matrix that is no stored weight: then lowering falls back to the host. */
 static const char *
 why_not_gather_matmul(const struct xm_lower_question *q)
 {
@@ -163,8 +165,8 @@ why_not_moe(const struct xm_lower_question *q)
                            xm_asked_weight(in[XM_MOE_SHARED_GATE_GATE]));
 }
 
-/* Compressed experts that no kernel takes are lowered to other operations. Those have no shared
- * expert: with one, the reason refuses the fusion. */
+/* MOE_COMPRESSED without a shared expert can always run, because a pass can replace it by other
+ * operations. These have no shared expert: with one, the layer needs the fused kernels. */
 static const char *
 why_not_moe_compressed(const struct xm_lower_question *q)
 {

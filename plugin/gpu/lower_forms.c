@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Activations in the form that their reader multiplies: whoever makes a value writes its first rows
- * so, too, into a value beside it, and the reader takes those instead of preparing them in a launch
- * of its own (primitives/form.h). Readers are asked before there are any: what they read follows
- * from the device and their weights.
+ * Activations in the form that their reader multiplies (primitives/form.h). The step that computes
+ * a value also writes its first rows in this form, to a second value. The reader uses the second
+ * value and saves the launch that would prepare these rows. The form is known before the readers
+ * are lowered, because it follows from the device and the readers' weights.
  */
 #include "plugin/gpu/lower.h"
 #include "primitives/linear/linear.h"
@@ -15,8 +15,8 @@ is_relabelling(enum xm_op op)
     return op == XM_OP_RESHAPE || op == XM_OP_SQUEEZE || op == XM_OP_UNSQUEEZE;
 }
 
-/* Steps that read activations in a form: these are operand 0, and are multiplied by the weight that
- * is operand `weight`. */
+/* The operations that can read activations in another form than plain rows. The activations are
+ * input 0, the weight is input `weight`; `reads` returns the form that a kernel for them reads. */
 static const struct {
     enum xm_op op;
     uint32_t weight;
@@ -28,13 +28,13 @@ static const struct {
     {XM_OP_MOE_3GEMM_FUSED_COMPRESSED, XM_MOE_W_GATE, xm_moe_reads},
 };
 
-/* The reader that has most to multiply, and the form that it reads. */
+/* The form that the reader with the largest weight so far reads. */
 struct wish {
     struct xm_rows_form form;
     uint64_t weight; /* bytes */
 };
 
-/* Node n as a reader of rows of v. */
+/* Replaces *best if node n multiplies v by a larger weight, in a form other than plain rows. */
 static void
 ask_reader(struct xm_lower *l, const struct xm_node *n, const struct xm_value *v,
            uint64_t cols, struct wish *best)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lowering to the host: what has no kernel, and what has no size.
+ * Lowering to host steps: nodes without a kernel, and nodes without sizes that can be planned.
  *
- * Sizes that depend on data (the rows that an expert got, say) cannot be planned. Nodes that such
- * sizes connect form a region; a region is one host step whose operands and results all have sizes
- * that can be planned. It stands where its first result is needed, or else where its last node
- * stood. So every graph that can be read can be
- * run: slowly, and in bounded memory, since weights are read row by row.
+ * Sizes that depend on data (the number of rows that an expert gets, say) cannot be planned. Nodes
+ * that are connected by values of such sizes form a region. A region becomes one host step, whose
+ * operands and results all have sizes that can be planned. The step is added where its first result
+ * is needed, or else at the region's last node. So nearly every graph can run: slowly, but in
+ * bounded memory, because weights are read row by row.
  */
 #include "plugin/gpu/lower.h"
 
@@ -45,7 +45,8 @@ join_nodes(struct xm_lower *l, const struct xm_node *a, const struct xm_node *b)
     l->region[find_region(l, a->id)] = find_region(l, b->id);
 }
 
-/* Results stay outside: what leaves the program must have a size. */
+/* Joins n with the nodes whose values of unknown size it reads. RESULT nodes stay outside, because
+ * the sizes of a program's outputs must be known. */
 static void
 visit(struct xm_lower *l, const struct xm_node *n)
 {
@@ -113,7 +114,8 @@ struct building {
     uint32_t n_operands, n_in;
 };
 
-/* Constants are evaluated on the way: the reference reads them from the graph. */
+/* Returns whether v needs no operand of the step: a node of the region computes it, it is an
+ * operand already, or it is a constant, which the host reference reads from the graph. */
 static bool
 is_made_inside(const struct building *b, const struct xm_value *v)
 {
@@ -172,7 +174,7 @@ add_results(struct building *b)
             if (!is_used_outside(b, &n->out[i]) && b->region.n_nodes > 1)
                 continue;
             if (has_unknown_size(&n->out[i]) && !n->out[i].uses)
-                continue; /* what a state becomes, say */
+                continue; /* no node reads it: the new value of a state, say */
             if (has_unknown_size(&n->out[i]))
                 return xm_fail(
                     b->l->err, XM_UNPLANNED,
@@ -199,7 +201,8 @@ note_state(struct xm_lower *l, const struct xm_node *n)
     return XM_OK;
 }
 
-/* A region of n_nodes nodes; `list` is copied to the program's arena with everything else. */
+/* Adds a host step for a region of n_nodes nodes, after the steps so far. `list` must lie in the
+ * program's arena, because the step keeps it. `place`: the node that names the step. */
 static enum xm_status
 add_host_step(struct xm_lower *l, const struct xm_node **list, uint32_t n_nodes,
               struct xm_node *place)
@@ -247,7 +250,7 @@ lower_region_of(struct xm_lower *l, uint32_t root, struct xm_node *place)
     struct xm_node *last = place;
     for (uint32_t id = l->region_first[root]; id != XM_NO_VALUE; id = l->region_next[id])
         count++;
-    l->region_first[root] = XM_NO_VALUE; /* done */
+    l->region_first[root] = XM_NO_VALUE; /* marks that the region has its step */
     const struct xm_node **list = xm_arena_alloc(&l->p->arena, count * sizeof(*list));
     if (!list)
         return xm_no_memory(l->err, "a host step");

@@ -53,7 +53,7 @@ function_of(const struct xm_node *n)
         return n->attr.round.mode == XM_ROUND_HALF_TO_EVEN ? XM_FN_ROUND_EVEN
                                                            : XM_FN_ROUND_AWAY;
     if (n->op == XM_OP_BITWISE_NOT && n->out[0].type.element == XM_BOOL)
-        return XM_FN_LOGICAL_NOT; /* ~1 is not false */
+        return XM_FN_LOGICAL_NOT; /* as integers, ~1 would not be 0 (false) */
     for (size_t i = 0; i < XM_ARRAY_LEN(functions); i++) {
         if (functions[i].op == n->op)
             return functions[i].fn;
@@ -139,7 +139,7 @@ lower_transpose(struct xm_lower *l, struct xm_node *n)
     if (rank != value_rank && rank != 0)
         return XM_UNSUPPORTED;
     for (int i = 0; rank == 0 && i < value_rank; i++)
-        order[i] = value_rank - 1 - i; /* an empty order reverses */
+        order[i] = value_rank - 1 - i; /* an absent order reverses */
     return unary_copy(l, n, XM_COPY_TRANSPOSE, order, (uint32_t)value_rank);
 }
 
@@ -216,7 +216,7 @@ lower_broadcast(struct xm_lower *l, struct xm_node *n)
     if (n->op == XM_OP_BROADCAST && n->attr.broadcast.mode == XM_BROADCAST_EXPLICIT)
         return XM_UNSUPPORTED;
     if (n->op == XM_OP_TILE && 2 * n->out[0].type.shape.rank > XM_OPERAND_RANK)
-        return XM_UNSUPPORTED; /* a tile walks each axis as two */
+        return XM_UNSUPPORTED; /* the copy splits each axis into repetition and index */
     return unary_copy(l, n, n->op == XM_OP_TILE ? XM_COPY_TILE : XM_COPY_BROADCAST, NULL,
                       0);
 }
@@ -242,7 +242,7 @@ lower_reduce(struct xm_lower *l, struct xm_node *n)
     while (first + n_axes < shape->rank && reduced[first + n_axes])
         n_axes++;
     if (count <= 0 || (int)n_axes != count)
-        return XM_UNSUPPORTED; /* axes apart from each other */
+        return XM_UNSUPPORTED; /* the axes are not adjacent, or not constant */
     struct xm_step_operand operands[XM_REDUCE_N_OPERANDS];
     XM_TRY(xm_lower_input(l, n, 0, &operands[XM_REDUCE_X]));
     enum xm_element e = xm_lower_element(&n->out[0]);
@@ -313,19 +313,20 @@ lower_collective(struct xm_lower *l, struct xm_node *n)
     return xm_lower_list_step(l, n, XM_STEP_COLLECTIVE, NULL, operands, 1, 1, NULL);
 }
 
-/* Its result is a number that nobody reads. */
+/* The result of a send is a number that no node reads. */
 static enum xm_status
 lower_send(struct xm_lower *l, struct xm_node *n)
 {
     struct xm_step_operand operands[2];
-    const enum xm_element e = xm_lower_element(xm_in(n, 0)); /* as lower_receive */
+    const enum xm_element e = xm_lower_element(xm_in(n, 0)); /* as in lower_receive */
     XM_TRY(xm_element_is_float(e) ? xm_lower_input_as(l, n, 0, e, &operands[0])
                                   : xm_lower_input(l, n, 0, &operands[0]));
     XM_TRY(xm_lower_result(l, n, 0, XM_F32, &operands[1]));
     return xm_lower_list_step(l, n, XM_STEP_COLLECTIVE, NULL, operands, 1, 1, NULL);
 }
 
-/* Its operand, the dimensions, is known before. */
+/* The operand of a receive, the dimensions, gives the result's shape in the graph: the step does
+ * not read it. */
 static enum xm_status
 lower_receive(struct xm_lower *l, struct xm_node *n)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lowering of products with weights, and of lookups in their rows: linear layers, matmuls, gathers.
+ * Lowering of linear layers, matmuls and gathers: products with weights or of activations, and
+ * lookups of rows.
  */
 #include "plugin/gpu/lower.h"
 
 #include "primitives/gather/gather.h"
 #include "primitives/linear/linear.h"
 
-/* The segments and results of a matmul or linear; x is operand 0 of both. */
+/* Adds the step of a MATMUL or LINEAR node with the weights desc->segment. Input 0 of both is x. */
 static enum xm_status
 lower_segments(struct xm_lower *l, struct xm_node *n, struct xm_linear_desc *desc,
                struct xm_step_operand *operands)
@@ -43,7 +44,8 @@ lower_weight_matmul(struct xm_lower *l, struct xm_node *n)
     return lower_segments(l, n, &desc, operands);
 }
 
-/* How many slices a factor of n has: 1 where it has the result's shape. */
+/* Returns the number of slices that input XM_LINEAR_FACTOR of n has along its second-last axis; 1:
+ * it has the result's shape, without such an axis. */
 static int64_t
 slices_of(const struct xm_node *n)
 {
@@ -70,7 +72,7 @@ lower_linear(struct xm_lower *l, struct xm_node *n)
     }
     desc.has_addend = !desc.is_glu && !xm_is_none(xm_in(n, XM_LINEAR_ADDEND));
     XM_TRY(xm_lower_input_as(l, n, XM_LINEAR_ADDEND, xm_lower_element(&n->out[0]),
-                             &operands[XM_LINEAR_ADDEND])); /* or factor */
+                             &operands[XM_LINEAR_ADDEND])); /* of a GLU: the factor */
     return lower_segments(l, n, &desc, operands);
 }
 
@@ -104,7 +106,7 @@ lower_matmul(struct xm_lower *l, struct xm_node *n)
     return xm_lower_finish(l, n, primitive, operands, &cost);
 }
 
-/* The axis operand of a gather, normalised; -1 when it is not a constant. */
+/* Returns the axis of a gather, counted from the first axis; -1: it is not a constant. */
 static int64_t
 gather_axis(const struct xm_node *n)
 {

@@ -9,7 +9,7 @@
 #include "primitives/norm/row_chain.h"
 #include "primitives/rope/rope.h"
 
-/* Elements of a row of n's results; 0: that depends. */
+/* Returns the number of elements of a row of n's result 0; 0: it is not constant. */
 static uint64_t
 row_length(const struct xm_node *n)
 {
@@ -40,7 +40,7 @@ lower_rms_norm(struct xm_lower *l, struct xm_node *n)
     return xm_lower_finish(l, n, primitive, operands, NULL);
 }
 
-/* What the steps read: rows on the device, constants in buffers of their own. */
+/* Sets what the chain's steps read: rows are operands, constants are buffers of *desc. */
 static enum xm_status
 row_chain_operands(struct xm_lower *l, struct xm_node *n, struct xm_row_chain_desc *desc,
                    struct xm_step_operand *operands)

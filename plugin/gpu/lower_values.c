@@ -82,7 +82,8 @@ xm_lower_alias(struct xm_lower *l, struct xm_node *n, uint32_t i, uint32_t of)
     return XM_OK;
 }
 
-/* Bytes of n elements of `from`, as `to`, in new host memory. */
+/* Converts n elements of type `from` to type `to`. *out is new memory of *n_bytes bytes, which the
+ * caller frees with xm_free. */
 static enum xm_status
 convert_constant(const struct xm_data *data, enum xm_element from, enum xm_element to,
                  uint64_t n, void **out, uint64_t *n_bytes, struct xm_error *err)
@@ -108,7 +109,8 @@ convert_constant(const struct xm_data *data, enum xm_element from, enum xm_eleme
     return XM_OK;
 }
 
-/* A dequantised WEIGHT of modest size, for ops that do not read weights themselves. */
+/* Dequantizes a weight to f32, for operations that cannot read weights, up to
+ * LARGEST_PLAIN_CONSTANT bytes. *out is new memory, which the caller frees with xm_free. */
 static enum xm_status
 expand_weight(const struct xm_weight *w, void **out, uint64_t *n_bytes,
               struct xm_error *err)
@@ -128,7 +130,7 @@ expand_weight(const struct xm_weight *w, void **out, uint64_t *n_bytes,
     return XM_OK;
 }
 
-/* All constants go through one queue. */
+/* Writes a constant to its buffer. All constants are written by one queue, made on first use. */
 static enum xm_status
 write_constant(struct xm_lower *l, struct xm_buffer *b, const void *bytes,
                uint64_t n_bytes)
@@ -169,7 +171,9 @@ constant_element(const struct xm_value *v)
     return xm_element_is_float(e) ? XM_F32 : xm_element_bits(e) < 8 ? XM_I32 : e;
 }
 
-/* A region stands earlier than its last node, and so may its operands; all else is in order. */
+/* Fails because a value is used before it is computed. In a graph with regions this is a limit of
+ * lowering: a region's step may stand before a node whose value it reads. Otherwise the graph's
+ * order is wrong. */
 static enum xm_status
 fail_early(struct xm_lower *l, const struct xm_node *n)
 {
@@ -288,7 +292,8 @@ xm_lower_f32_buffer(struct xm_lower *l, const struct xm_value *v, struct xm_buff
     return XM_OK;
 }
 
-/* Whether `have` is this weight in this place: the same bytes, read in the same way. */
+/* Returns whether `have` was made of w (same bytes and same view) and is in the same place, host or
+ * device. */
 static bool
 is_same_weight(const struct xm_device_weight *have, const struct xm_weight *w,
                bool on_host)
@@ -296,7 +301,8 @@ is_same_weight(const struct xm_device_weight *have, const struct xm_weight *w,
     return have->on_host == on_host && xm_weight_same(&have->file, w);
 }
 
-/* Whether oneDNN may read the weights; a plan makes the buffers that a run will make. */
+/* Returns whether oneDNN may read the weights. A plan on a counting engine, which cannot open
+ * oneDNN, must count the same buffers as the program that will run. */
 static bool
 suits_onednn(const struct xm_program *p)
 {
@@ -305,17 +311,17 @@ suits_onednn(const struct xm_program *p)
             xm_onednn_could_open(xm_engine_info(p->engine)));
 }
 
-/* Whether this weight may have to share its kernels with one in host memory: with both in one
- * format. */
+/* Returns whether w is of experts of which some layers' stay in host memory (OFFLOAD_RATIO). The
+ * same kernels read both, so the weights on the device must have the file's format, too. */
 static bool
 offloads(const struct xm_lower *l, const struct xm_weight *w)
 {
     return w->experts > 1 && l->p->config.offload_ratio > 0;
 }
 
-/* Whether a layer's experts, of so many bytes, are of the OFFLOAD_RATIO percent that stay in
- * host memory. They are spread over the layers; of what cannot be divided rather more stay than
- * fewer. */
+/* Returns whether the experts of the next layer, `bytes` bytes, stay in host memory. Layers are
+ * chosen so that at any time at least OFFLOAD_RATIO percent of the bytes so far stay there, and are
+ * spread over the model. */
 static bool
 stay_on_host(struct xm_lower *l, uint64_t bytes)
 {
@@ -326,7 +332,8 @@ stay_on_host(struct xm_lower *l, uint64_t bytes)
     return true;
 }
 
-/* The pages of the file that have been copied need not stay in memory beside the copy. */
+/* Lets the system drop the pages of the mapped file that have been copied to the device, because
+ * they are not needed beside the copy. */
 static void
 forget_copied(const struct xm_program *p, const struct xm_device_weight *w)
 {
@@ -347,7 +354,7 @@ forget_copied(const struct xm_program *p, const struct xm_device_weight *w)
     }
 }
 
-/* Room for one more in the list of weights. */
+/* Makes room for one more weight in the program's list. */
 static enum xm_status
 reserve_weight(struct xm_lower *l)
 {
@@ -360,8 +367,9 @@ reserve_weight(struct xm_lower *l)
     return XM_OK;
 }
 
-/* A weight on the device, or for it in host memory, in whose bytes this one is another view: gate
- * and up that the file has in one. NULL: none, or it took another form than the file's. */
+/* Returns a weight of the program, in the same place, whose stored bytes w is another view of: a
+ * file may store gate and up as one tensor. NULL: there is none, or its bytes were converted to
+ * another layout than the file's. */
 static const struct xm_device_weight *
 with_its_bytes(const struct xm_program *p, const struct xm_weight *w, bool on_host)
 {
@@ -414,7 +422,8 @@ xm_lower_experts(struct xm_lower *l, const struct xm_value *const *v, uint32_t n
                  struct xm_device_weight **out, uint64_t *host_bytes)
 {
     uint64_t experts = 0;
-    bool turns = true; /* oneDNN takes no experts with gate and up in one weight */
+    /* may oneDNN read them? Not experts with gate and up in one weight, where v[i] is xm_none. */
+    bool turns = true;
     for (uint32_t i = 0; i < n; i++) {
         out[i] = NULL;
         turns = turns && (n == 1 || !xm_is_none(v[i]));

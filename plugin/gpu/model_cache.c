@@ -23,7 +23,8 @@ file_of(const struct xm_graph *g, const struct xm_bytes *b)
     return NULL;
 }
 
-/* Bytes of a file are known by their place, those of memory are all looked at. */
+/* Appends what identifies the bytes of a constant: of a mapped file, its path, size, time of change
+ * and the place in it; otherwise a checksum of the bytes. */
 static void
 add_bytes(const struct xm_graph *g, const struct xm_bytes *b, struct xm_strbuf *out)
 {
@@ -120,7 +121,7 @@ xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
 
 /* ---- reading and writing ------------------------------------------------------------ */
 
-/* `from` becomes what its bytes are when they are decrypted; it stays as it is on failure. */
+/* Replaces the bytes of `from` by the decrypted ones. A failure leaves `from` unchanged. */
 static enum xm_status
 decrypt(struct xm_import *from, xm_cipher_fn fn, struct xm_error *err)
 {
@@ -170,7 +171,7 @@ struct entry {
     const struct xm_cache_cipher *cipher;
 };
 
-/* Encrypted it is made whole first. */
+/* Makes the whole blob in memory, encrypts it, and writes the result at once. */
 static enum xm_status
 write_encrypted(struct entry *e, const struct xm_export *to, struct xm_error *err)
 {
@@ -202,7 +203,7 @@ xm_model_cache_store(const char *path, const struct xm_cache_cipher *cipher,
     struct xm_error err = {0};
     struct entry e = {p, cipher};
     if (xm_folder_make(p->config.cache_dir) != 0)
-        return; /* the cache of kernels has said so */
+        return; /* the cache of kernels has logged the failure */
     if (xm_export_file(write_entry, &e, path, &err) != XM_OK)
         xm_log(XM_LOG_WARNING, "the compiled model is not kept: %s", err.text);
 }

@@ -22,16 +22,17 @@
 extern "C" {
 #endif
 
-/* The name of a variable that is set and changes what the passes make or the kernels that are
- * chosen, or dumps that: what comes of the model is then kept for no later run. NULL: none is. */
+/* Returns the name of an environment variable that is set and that changes or dumps the result of
+ * passes, or forces kernels (XM_SKIP, XM_STOP, XM_DUMP, XM_FORCE). Nothing made from the model may
+ * then be cached for later runs. NULL: none of them is set. */
 const char *xm_model_cache_obstacle(void);
-/* Appends 32 digits, a hash of all that a compiled model depends on: the graph's text, place and
- * content of its constants, options, device, versions; and of `kind`. */
+/* Appends 32 hexadecimal digits: a hash of `kind` and of everything that a compiled model depends
+ * on: the graph's text, place and content of its constants, options, device and versions. */
 void xm_model_cache_identify(const struct xm_graph *g, const struct xm_config *config,
                              const struct xm_device_info *device, const char *kind,
                              struct xm_strbuf *out);
-/* The path of the entry's file, which the caller frees with xm_free; NULL: there is no cache, the
- * graph has no entry, or no memory. */
+/* Returns the path of the file for the graph's entry, which the caller frees with xm_free. The file
+ * need not exist. NULL: there is no cache, the graph cannot have an entry, or memory is out. */
 char *xm_model_cache_path(const struct xm_graph *g, const struct xm_config *config,
                           const struct xm_compile_options *options,
                           const struct xm_device_info *device);
@@ -39,7 +40,7 @@ char *xm_model_cache_path(const struct xm_graph *g, const struct xm_config *conf
  * XM_NOT_FOUND: there is none. */
 enum xm_status xm_model_cache_open(const char *path, const struct xm_cache_cipher *cipher,
                                    struct xm_import *out, struct xm_error *err);
-/* Writes an entry; logs a warning on failure. */
+/* Writes an entry, encrypted by `cipher` if it is set; logs a warning on failure. */
 void xm_model_cache_store(const char *path, const struct xm_cache_cipher *cipher,
                           struct xm_program *p);
 

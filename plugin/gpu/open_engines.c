@@ -3,7 +3,7 @@
 
 #include "runtime/util/memory.h"
 
-/* An open device, with the settings that it was opened with. */
+/* An open engine, with the device's index and the config with which it was opened. */
 struct xm_open_engine {
     struct xm_open_engine *next;
     uint32_t index;
@@ -21,7 +21,7 @@ xm_open_engines_init(struct xm_open_engines *l, xm_engine_open_fn open,
     l->first = NULL;
 }
 
-/* Takes the entry that *link points to out of the list. */
+/* Removes the entry that *link points to from the list, and frees it. */
 static void
 drop(struct xm_open_engine **link)
 {
@@ -31,7 +31,7 @@ drop(struct xm_open_engine **link)
     xm_free(e);
 }
 
-/* The lock is held. */
+/* Removes the engines whose device is lost. The caller holds the lock. */
 static void
 drop_lost(struct xm_open_engines *l)
 {
@@ -44,7 +44,8 @@ drop_lost(struct xm_open_engines *l)
     }
 }
 
-/* Where a new engine of the device is to be: with those that are open. */
+/* Returns the OpenCL context for a new engine of the device: the list's, or else that of an open
+ * engine of the device. */
 static struct xm_shared_cl
 place_for(const struct xm_open_engines *l, uint32_t index)
 {
@@ -56,7 +57,7 @@ place_for(const struct xm_open_engines *l, uint32_t index)
     return place;
 }
 
-/* Opens the device; the lock is held. */
+/* Opens an engine of the device and adds it to the list. The caller holds the lock. */
 static enum xm_status
 add(struct xm_open_engines *l, uint32_t index, const struct xm_config *config,
     struct xm_open_engine **out, struct xm_error *err)

@@ -20,7 +20,7 @@
 extern "C" {
 #endif
 
-/* As xm_engine_create_in. */
+/* Opens an engine on device `index`, as xm_engine_create_in (runtime/engine.h) does. */
 typedef enum xm_status (*xm_engine_open_fn)(size_t index, const struct xm_config *config,
                                             const struct xm_shared_cl *share,
                                             struct xm_engine **out, struct xm_error *err);
@@ -30,16 +30,17 @@ struct xm_open_engine;
 struct xm_open_engines {
     pthread_mutex_t lock;
     xm_engine_open_fn open;
-    /* the context of all engines; without a context, each device has its own */
+    /* the OpenCL context of all engines; if it has none, each device has its own context */
     struct xm_shared_cl share;
     struct xm_open_engine *first; /* owned */
 };
 
-/* `share`: the context of all engines, whose handles must outlive the list; NULL: each device has
- * its own. */
+/* Makes an empty list. `share`: the OpenCL context of all engines, whose handles must outlive the
+ * list; NULL: each device has its own context. */
 void xm_open_engines_init(struct xm_open_engines *l, xm_engine_open_fn open,
                           const struct xm_shared_cl *share);
-/* The engine for a device and a config that is not final; *out is referenced. */
+/* Finds the open engine for device `index` and the engine options of `config`, which is not final,
+ * or opens one. *out is referenced for the caller. */
 enum xm_status xm_open_engines_get(struct xm_open_engines *l, uint32_t index,
                                    const struct xm_config *config, struct xm_engine **out,
                                    struct xm_error *err);

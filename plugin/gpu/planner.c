@@ -16,12 +16,12 @@
 #include "transformations/graph/symbols.h"
 
 enum {
-    FIRST_CONTEXT = 256,  /* of the search for the largest one; also its grain       */
-    USUAL_CHUNK = 512,    /* of which no device has said that it is too much           */
-    USUAL_CONTEXT = 4096, /* for which experts are moved out of the way              */
-    MANY_TIMES = 4,       /* a device with this many times the weights is not counted */
-    LEFT_FREE = 8,        /* an expert cache leaves the eighth part                    */
-    MOST_FED = 16         /* chunks of a context that are all run; of a longer one some */
+    FIRST_CONTEXT = 256,  /* positions: start and precision of the largest's search */
+    USUAL_CHUNK = 512,    /* tokens: this chunk fits the allocations of known devices */
+    USUAL_CONTEXT = 4096, /* positions for which experts are moved to the host */
+    MANY_TIMES = 4, /* fits without counting: a device with this many times the weights */
+    LEFT_FREE = 8,  /* an expert cache leaves 1/8 of the free memory */
+    MOST_FED = 16   /* of a context of at least this many chunks only some are run */
 };
 
 /* ---- compiling to count ------------------------------------------------------------- */
@@ -82,7 +82,8 @@ xm_planner_lower(const struct xm_program *p, struct xm_graph *g, struct xm_progr
 
 /* ---- counting ------------------------------------------------------------------------ */
 
-/* A dimension of a port. What is none of a sequence's has the least size it may have, or 1. */
+/* Sets *n to the size of a port's dimension under the bindings *b. Symbols that *b lacks are added
+ * with the port's lower bound of the dimension, at least 1. */
 static enum xm_status
 size_of(const struct xm_port *port, uint32_t axis, struct xm_bindings *b, int64_t *n,
         struct xm_error *err)
@@ -97,7 +98,8 @@ size_of(const struct xm_port *port, uint32_t axis, struct xm_bindings *b, int64_
     return xm_dim_eval(d, b->list, b->n, n, err);
 }
 
-/* Of the port's shape with these sizes, one sequence's: zeros; a mask that hides none. */
+/* Makes the tensor for an input with these sizes: zeros, or ones for the key mask, which then hides
+ * no position. */
 static enum xm_status
 make_input(const struct xm_program *p, const struct xm_port *port,
            struct xm_bindings *sizes, struct xm_host_tensor *t, struct xm_error *err)
@@ -151,12 +153,12 @@ xm_planner_feed(struct xm_request *r, int64_t tokens, struct xm_error *err)
     return s;
 }
 
-/* A context, as text generation has it: a sequence and a batch of its own, or where the program has
- * none, a request. */
+/* A context as text generation uses it: a sequence in a batch of its own or, if the program has no
+ * sequences, a request. */
 struct context {
-    struct xm_batcher *batcher; /* NULL: a request's states */
+    struct xm_batcher *batcher; /* NULL: the program has no sequences */
     struct xm_kv_sequence *sequence;
-    struct xm_request *request; /* the batch's, or its own */
+    struct xm_request *request; /* the batch's; without a batch: the context's own */
 };
 
 static enum xm_status
@@ -182,7 +184,7 @@ close_context(struct context *c)
     xm_kv_sequence_destroy(c->sequence);
 }
 
-/* Feeds `tokens` ids, in chunks of a batch: so the list of ids is no longer than one of them. */
+/* Runs `tokens` tokens of id 0, one chunk a call, so that the list of ids has only one chunk. */
 static enum xm_status
 feed_sequence(struct context *c, uint64_t tokens, struct xm_error *err)
 {
@@ -207,7 +209,7 @@ feed(struct context *c, uint64_t tokens, struct xm_error *err)
                       : xm_planner_feed(c->request, (int64_t)tokens, err);
 }
 
-/* What tokens that the device chooses need. */
+/* Builds the kernels by which the device chooses the likeliest token, if it can. */
 static enum xm_status
 prepare_choices(struct context *c, struct xm_error *err)
 {
@@ -219,10 +221,10 @@ prepare_choices(struct context *c, struct xm_error *err)
     return s == XM_OK || s == XM_UNSUPPORTED ? XM_OK : xm_fail(err, s, "%s", why.text);
 }
 
-/* Of a long prompt the first chunks run, then the last ones, behind pages that nothing has written:
- * chunks in between allocate no more than the last, because what they see is shorter; only tables
- * that grow with it take more steps. Whole chunks and whole pages are left out, so that the last
- * chunks are those of all the prompt. */
+/* Runs a prompt of `tokens` tokens; of a long one only the first and the last chunks. The last ones
+ * run behind reserved pages that no run has written. The chunks in between are left out: they see
+ * fewer positions, so they allocate no more than the last chunk. A multiple of both chunk and page
+ * is left out, so that the last chunks have the same sizes as in the whole prompt. */
 static enum xm_status
 feed_ends(struct context *c, uint64_t tokens, struct xm_error *err)
 {
@@ -260,7 +262,7 @@ add_request(const struct xm_request *r, struct xm_memory_need *need)
 {
     struct xm_request_stats stats;
     xm_request_stats(r, &stats);
-    need->kv = stats.kv_bytes; /* of all */
+    need->kv = stats.kv_bytes; /* of the pool, which all requests share */
     need->activations += stats.activation_bytes;
     need->scratch += stats.scratch_bytes;
     need->io += stats.io_bytes;
@@ -279,7 +281,8 @@ on_device(const uint64_t bytes[XM_MEMORY_KIND_COUNT])
            bytes[XM_MEMORY_USM_SHARED];
 }
 
-/* Rows of a step's result that one token has: of unfused experts, one each. */
+/* Returns the number of rows of a step's result for one token: more than one for experts that are
+ * not fused, which have a row for each chosen expert. */
 static uint64_t
 rows_of_token(const struct xm_program *p, const struct xm_step *s)
 {
@@ -328,7 +331,7 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
     if (!list)
         return xm_no_memory(err, "a plan of %" PRIu64 " requests", wish->requests);
     if (p->kv_pool)
-        xm_kv_pool_trim(p->kv_pool); /* of an earlier wish */
+        xm_kv_pool_trim(p->kv_pool); /* frees the pages of an earlier count */
     count_weights(p, out);
     if (p->kv_pool)
         xm_kv_pool_expect(p->kv_pool, wish->requests, wish->context);
@@ -348,7 +351,7 @@ xm_planner_count(struct xm_program *p, const struct xm_plan_wish *wish,
     return s;
 }
 
-/* Runs `tokens`, chunk by chunk, and takes what they do. */
+/* Runs `tokens` tokens, chunk by chunk, and sets *out to their work; the caller frees it. */
 static enum xm_status
 take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
           struct xm_error *err)
@@ -372,7 +375,7 @@ take_work(struct context *c, uint64_t tokens, struct xm_run_work *out,
     return XM_OK;
 }
 
-/* Of a context of its own: of a prompt, or of one token behind `past` positions. */
+/* Sets *out to the work of a run of `tokens` tokens behind `past` positions, in a new context. */
 static enum xm_status
 count_run(struct xm_program *p, uint64_t past, uint64_t tokens, struct xm_run_work *out,
           struct xm_error *err)
@@ -412,7 +415,7 @@ xm_planner_weight_format(const struct xm_program *p)
     return xm_weight_tally_most(&tally);
 }
 
-/* ---- what there is ------------------------------------------------------------------- */
+/* ---- free memory --------------------------------------------------------------------- */
 
 static uint64_t
 less(uint64_t a, uint64_t b)
@@ -430,17 +433,17 @@ xm_planner_room(const struct xm_device_info *info, const struct xm_memory_stats 
                                    .host_is_device =
                                        is_cpu || xm_device_has(info, XM_CAP_UNIFIED)};
     out->device = less(info->global_bytes, in_use ? on_device(in_use->now) : 0);
-    /* Other processes have some of it, too. */
+    /* Other processes use some of the device's memory, too. */
     if (!out->host_is_device && xm_ze_memory_free(info, &free_bytes) &&
         free_bytes < out->device)
         out->device = free_bytes;
-    /* A CPU device's driver may count one node of the machine's memory only. */
+    /* The driver of a CPU device may report the memory of only one NUMA node. */
     if (is_cpu || (out->host_is_device && out->host < out->device))
         out->device = out->host;
     out->known = is_cpu ? host > 0 : info->global_bytes > 0;
 }
 
-/* What has to stay of the mapped weights. */
+/* Returns the bytes of mapped weights that must stay in host memory. */
 static uint64_t
 mapped(const struct xm_memory_need *need, const struct xm_memory_room *room)
 {
@@ -478,7 +481,7 @@ xm_planner_token_disk(const struct xm_memory_need *need,
     const uint64_t dense = less(need->token_weights, need->token_experts);
     if (!room->known || need->mapped_weights <= held)
         return 0;
-    if (need->mapped_weights < need->experts) /* only experts are read in place */
+    if (need->mapped_weights < need->experts) /* only experts are mapped */
         return (uint64_t)((double)need->token_experts *
                           (double)(need->mapped_weights - held) / (double)need->experts);
     if (held <= dense || need->experts == 0)
@@ -491,8 +494,8 @@ uint32_t
 xm_planner_expert_cache(const struct xm_memory_need *need,
                         const struct xm_memory_room *room)
 {
-    /* Tables and biases come on top; part of the room is left for longer contexts, and for what the
-     * driver takes. */
+    /* The cache's tables and biases need 1/64 and 1 MiB more. Part of the room is left for longer
+     * contexts and for the driver. */
     const uint64_t all = need->host_weights + need->host_weights / 64 + (1 << 20);
     uint64_t left = less(room->device, on_device(need->kinds.peak));
     if (!room->known || room->host_is_device || !need->host_weights)
@@ -502,7 +505,8 @@ xm_planner_expert_cache(const struct xm_memory_need *need,
     return left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
 }
 
-/* A buffer that the device could not even allocate is too much, and no failure. */
+/* Sets *fits to whether the wish fits into `room`. A buffer that the device cannot allocate means
+ * that it does not fit; it is no failure of the call. */
 static enum xm_status
 wish_fits(struct xm_program *p, const struct xm_plan_wish *wish,
           const struct xm_memory_room *room, bool *fits, struct xm_error *err)
@@ -534,7 +538,7 @@ xm_planner_largest_context(struct xm_program *p, const struct xm_memory_room *ro
         else
             too_much = wish.context;
         if (too_much > most && fits < most)
-            wish.context = 2 * fits; /* nothing was too much yet */
+            wish.context = 2 * fits; /* all contexts so far have fitted */
         else
             wish.context = fits + (too_much - fits) / 2;
     }
@@ -556,6 +560,8 @@ weight_bytes(const struct xm_graph *g)
     return bytes;
 }
 
+/* Counts one request with `context` positions of the program that g is lowered to: its memory, and
+ * the bytes by which it exceeds `room`. */
 static enum xm_status
 excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
           const struct xm_memory_room *room, struct xm_memory_need *need,
@@ -571,7 +577,8 @@ excess_of(const struct xm_program *p, struct xm_graph *g, uint64_t context,
     return s;
 }
 
-/* A prompt, a token after it, and the choice of the next. */
+/* Runs a prompt, a token after it and the choice of the next token, so that the counting engine
+ * sees their launches. Failures are ignored. */
 static void
 count_launches(struct context *c)
 {
@@ -599,7 +606,7 @@ xm_planner_count_builds(const struct xm_program *p, struct xm_graph *g)
     return c;
 }
 
-/* The percentage of the experts that has to go for `excess` bytes to be free. */
+/* Returns the percentage of the experts that must move to the host to free `excess` bytes. */
 static uint32_t
 ratio_for(uint64_t excess, uint64_t experts)
 {
@@ -625,7 +632,8 @@ refuse(const struct xm_program *p, const struct xm_memory_need *need,
         help);
 }
 
-/* A chunk with a value or a scratch that the device does not allocate in one piece is halved. */
+/* Halves the chunk (ubatch) while it needs a value or a scratch that the device cannot allocate in
+ * one piece, down to USUAL_CHUNK tokens. */
 static enum xm_status
 fit_chunk(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
 {
@@ -652,9 +660,9 @@ fit_chunk(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     return XM_OK;
 }
 
-/* Moves experts to the host and chooses the size of their cache, where the user has not said so. A
- * token is better served by a cache for half of many experts than by having fewer on the host and
- * no cache. */
+/* Chooses which part of the experts moves to the host, and the size of their cache, where the user
+ * has not set these options. If the cache's size is open, twice as many experts move as must: a
+ * cache for half of them is faster than fewer experts on the host and no cache. */
 static enum xm_status
 share_memory(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
              uint32_t *chosen, struct xm_error *err)
@@ -677,7 +685,7 @@ share_memory(struct xm_program *p, struct xm_graph *g, const struct xm_memory_ro
     return XM_OK;
 }
 
-/* Checks what the device is left to hold. */
+/* Moves experts to the host if that is needed, and refuses a program that does not fit then. */
 static enum xm_status
 fit_weights(struct xm_program *p, struct xm_graph *g, const struct xm_memory_room *room,
             struct xm_error *err)
@@ -706,7 +714,7 @@ xm_planner_fit(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
     if (p->config.ubatch > USUAL_CHUNK)
         XM_TRY(fit_chunk(p, g, err));
     if (xm_engine_only_counts(p->engine))
-        return XM_OK; /* a plan says what is missing */
+        return XM_OK; /* a plan reports what does not fit, and does not fail */
     xm_engine_memory_stats(p->engine, &in_use);
     xm_planner_room(xm_engine_info(p->engine), &in_use, &room);
     bool offloads = p->config.offload_ratio && !room.host_is_device;

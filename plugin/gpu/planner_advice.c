@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A whole plan: what a model takes, and what to change where it does not fit. Every piece of advice
- * has been counted before it is given.
+ * A complete memory plan: the memory that a model needs, and which options to change if it does not
+ * fit. Each piece of advice is given only after a count with the changed option has fitted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ compile(const struct xm_plan *p, const struct xm_graph *g, const struct xm_confi
     return xm_planner_compile_with(&p->info, config, copy, &options, out, err);
 }
 
-/* Whether the wish fits with another config. */
+/* Sets *fits to whether the plan's wish fits with another config. */
 static enum xm_status
 try_config(const struct xm_plan *p, const struct xm_graph *g,
            const struct xm_config *config, bool *fits, struct xm_error *err)
@@ -66,7 +66,7 @@ advise_number(struct xm_plan *p, enum xm_plan_change change, uint64_t value)
 static enum xm_status
 try_context(struct xm_plan *p, const struct xm_graph *g, struct xm_error *err)
 {
-    (void)g; /* the plan has counted already */
+    (void)g; /* the plan has found the largest context already */
     (void)err;
     if (p->largest_context)
         advise_number(p, XM_PLAN_CONTEXT, p->largest_context);
@@ -80,7 +80,7 @@ try_kv(struct xm_plan *p, const struct xm_graph *g, struct xm_error *err)
     bool fits = false;
     if (xm_config_user_set(&p->config, XM_OPTION_key_cache_precision) ||
         xm_config_user_set(&p->config, XM_OPTION_value_cache_precision))
-        return XM_OK; /* KV_CACHE_PRECISION is not all that there is to it */
+        return XM_OK; /* these options override KV_CACHE_PRECISION */
     for (size_t i = 0; i < XM_ARRAY_LEN(smaller) && !fits; i++) {
         struct xm_config c = p->config;
         struct xm_error why = {0};
@@ -89,7 +89,7 @@ try_kv(struct xm_plan *p, const struct xm_graph *g, struct xm_error *err)
             continue;
         XM_TRY(xm_config_set(&c, "KV_CACHE_PRECISION", smaller[i], err));
         const enum xm_status s = try_config(p, g, &c, &fits, &why);
-        if (s != XM_OK && s != XM_UNSUPPORTED) /* heads that are not whole blocks */
+        if (s != XM_OK && s != XM_UNSUPPORTED) /* unsupported: heads of partial blocks */
             return xm_fail(err, s, "%s", why.text);
         if (fits)
             advise(p, XM_PLAN_KV, smaller[i]);
@@ -156,7 +156,8 @@ find_largest_context(struct xm_plan *p, struct xm_program *program, struct xm_er
                                       XM_PLAN_LARGEST_CONTEXT, &p->largest_context, err);
 }
 
-/* The wish is more than could even be counted; *err has the reason. */
+/* The count of the wish has failed for lack of memory, as *err says. Fails with a message that also
+ * says which context would fit. */
 static enum xm_status
 say_what_would_fit(struct xm_plan *p, struct xm_program *program, struct xm_error *err)
 {
@@ -172,7 +173,8 @@ say_what_would_fit(struct xm_plan *p, struct xm_program *program, struct xm_erro
                    p->wish.context, cause.text, smaller);
 }
 
-/* A cache of an open size gets what was left without it, as when the model is loaded. */
+/* If the user has not set the size of the expert cache, sets it from the memory that the plan
+ * leaves free, as when a model is loaded, and counts again. */
 static enum xm_status
 add_expert_cache(struct xm_plan *p, const struct xm_graph *g, struct xm_program **program,
                  struct xm_error *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program's life, and its print.
+ * Reference counting, freeing and printing of programs.
  */
 #include "plugin/gpu/program.h"
 
@@ -12,7 +12,7 @@
 static void
 free_parts(struct xm_program *p)
 {
-    xm_weight_pages_stop(p->weight_pages); /* reads the weights */
+    xm_weight_pages_stop(p->weight_pages); /* first: its thread reads the weights */
     xm_expert_caches_destroy(p);
     xm_kv_pool_destroy(p->kv_pool);
     for (uint32_t i = 0; i < p->n_steps; i++)

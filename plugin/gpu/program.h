@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program: what compile makes of a graph for one device. Steps in order with chosen
- * primitives, values with symbolic sizes, weights on the device. Immutable after
- * xm_program_create, but for expert caches and sums of times; shared by its requests from any
- * thread; refcounted.
+ * A program: a graph compiled for one device. It has the steps in order with their primitives, the
+ * values with symbolic sizes, and the weights on the device. It is immutable after
+ * xm_program_create, except the expert caches and the sums of step times. Its requests, in any
+ * threads, share it; it is refcounted.
  *
- * A step says which values it reads and which it writes. Values that only re-label another
- * one (reshape) share its storage. Sizes become numbers in a request, when inputs give the
- * symbols values.
+ * A step says which values it reads and which it writes. A value that only gives another value a
+ * new shape (reshape) shares its storage. Sizes become numbers in a request, when its inputs give
+ * the symbols values.
  */
 #ifndef XM_PLUGIN_GPU_PROGRAM_H
 #define XM_PLUGIN_GPU_PROGRAM_H
@@ -31,7 +31,7 @@ enum { XM_STEP_OPERANDS = 24, XM_NO_VALUE = UINT32_MAX };
 
 /* Where a value's bytes are. */
 enum xm_place {
-    XM_PLACE_ACTIVATION, /* in the request's activation block, at a planned offset */
+    XM_PLACE_ACTIVATION, /* in a block of the request, at a planned offset */
     XM_PLACE_INPUT,  /* a buffer of the request that the host writes                    */
     XM_PLACE_OUTPUT, /* a buffer of the request that the host reads                     */
     XM_PLACE_CONST,  /* `buffer`, written at compile time                               */
@@ -41,39 +41,40 @@ enum xm_place {
 
 struct xm_program_value {
     enum xm_place place;
-    enum xm_element element; /* on the device */
-    struct xm_shape shape;   /* dims in the program's pool   */
-    uint32_t alias; /* ALIAS                                                     */
-    struct xm_buffer *buffer;  /* CONST  */
-    const struct xm_dim *dims; /* SHAPE: the integers */
+    enum xm_element element;   /* on the device */
+    struct xm_shape shape;     /* with dimensions of xm_program.dims */
+    uint32_t alias;            /* place ALIAS: the value whose bytes it shares */
+    struct xm_buffer *buffer;  /* place CONST: its bytes */
+    const struct xm_dim *dims; /* place SHAPE: [n_dims] integers, terms of symbols */
     uint32_t n_dims;
-    /* Lifetime of the value together with its aliases: the first step that writes it (of an input
-     * or a constant: that reads it), and the last step that reads it; n_steps: the host reads it
-     * after the last step. UINT32_MAX: none. */
+    /* Lifetime of the value together with its aliases. `first`: the first step that writes it; for
+     * an input or a constant, the first step that reads it. `last`: the last step that reads it;
+     * n_steps: the host reads it after the last step. UINT32_MAX: no step does. */
     uint32_t first, last;
     /* Value `prepared` is a copy of this value's first rows, of prepared_cols columns, in another
      * form of activations (docs/execution.md). A plain `form`: there is no such copy. */
     struct xm_rows_form form;
     uint64_t prepared_cols;
     uint32_t prepared;
-    bool is_form;                  /* this is such a copy of another value */
-    const struct xm_value *source; /* the graph's; NULL when that is not kept */
+    bool is_form; /* this value is the `prepared` copy of another value */
+    /* the value of the graph; NULL: the graph is not kept, or has no such value */
+    const struct xm_value *source;
 };
 
 enum xm_step_kind {
-    XM_STEP_PRIMITIVE, /* plan and run of the primitive */
-    XM_STEP_ATTENTION, /* with the pages of the sequences of the run */
+    XM_STEP_PRIMITIVE, /* runs a primitive */
+    XM_STEP_ATTENTION, /* runs a primitive on the KV pages of the run's sequences */
     XM_STEP_COPY, /* strided copies computed from the shapes                           */
-    XM_STEP_HOST, /* no kernel for it: the host reference runs it in queue order        */
+    XM_STEP_HOST, /* has no kernel: the host reference evaluates it, in queue order */
     XM_STEP_COLLECTIVE /* waits for the other ranks of a mesh: runtime/collective.h */
 };
 
 /* How a copy step computes offsets and strides from its operands' shapes. */
 enum xm_copy_kind {
-    XM_COPY_TRANSPOSE, /* ints: the order */
+    XM_COPY_TRANSPOSE, /* ints: for each axis of the result the axis of the operand */
     XM_COPY_SLICE,  /* ints: start, step for each axis; a negative start: from the end */
-    XM_COPY_CONCAT, /* in: the parts; ints: axis */
-    XM_COPY_SPLIT,  /* out: the parts; ints: axis */
+    XM_COPY_CONCAT, /* in: the parts; ints[0]: axis */
+    XM_COPY_SPLIT,  /* out: the parts; ints[0]: axis */
     XM_COPY_BROADCAST,
     XM_COPY_TILE
 };
@@ -86,16 +87,18 @@ struct xm_region {
     const struct xm_value **values;
 };
 
-/* The work of a step that does not follow from the shapes of its operands (step_work.h). Bytes are
- * read from weights. */
+/* The part of a step's work that does not follow from the shapes of its operands (step_work.h):
+ * bytes read from weights, and multiply-adds. */
 struct xm_step_cost {
-    uint64_t bytes;            /* once a run; of experts, those that one token uses */
-    uint64_t expert_bytes;     /* part of `bytes`: of routed experts             */
+    /* weight bytes read once a run; of routed experts: those that one token chooses */
+    uint64_t bytes;
+    uint64_t expert_bytes;     /* the part of `bytes` that is of routed experts     */
     uint64_t all_expert_bytes; /* of all routed experts, the most that a run reads */
     uint64_t row_bytes;        /* of a looked-up table, for each row of the result */
-    uint64_t multiply_adds;    /* with a weight, for each row of the result      */
-    uint32_t result;           /* number of the operand that is the result       */
-    /* 1 + the gathered operand: only as many of its bytes are read as the result has; 0: none */
+    uint64_t multiply_adds;    /* with weights, for each row of the result         */
+    uint32_t result;           /* number of the operand that is the result         */
+    /* 1 + the number of the gathered operand, of which only as many bytes are read as the result
+     * has; 0: no operand is gathered */
     uint32_t picked;
     /* of a product of activations: the axis of operand 0 that is summed over, counted from the
      * last, which is 1; 0: no such product */
@@ -108,10 +111,11 @@ struct xm_step_cost {
 };
 
 struct xm_step_operand {
-    /* XM_NO_VALUE: absent, or a buffer of the request (attention's tables) */
+    /* number of a value of the program; XM_NO_VALUE: the operand is absent, or is a buffer of the
+     * request (attention's tables) */
     uint32_t value;
-    /* The number of the node's input or result, or XM_NO_VALUE. An input of the node that no
-     * operand has is read on the host. */
+    /* Which input or result of the node the operand is; XM_NO_VALUE: none. An input of the node for
+     * which there is no operand is read on the host. */
     uint32_t input, result;
     uint8_t role; /* enum xm_role */
 };
@@ -120,28 +124,28 @@ struct xm_step {
     uint32_t id; /* its index in the program */
     enum xm_step_kind kind;
     const char *name; /* friendly name of the node                              */
-    const char *op;   /* its op's text                                         */
+    const char *op;   /* name of the node's op                                  */
     struct xm_primitive *primitive;
-    /* For a primitive: its operands in its order, at most XM_STEP_OPERANDS. For copies and host
-     * steps: any number of operands that are read, then those that are written. */
+    /* For a primitive: at most XM_STEP_OPERANDS operands, in the primitive's order. For copies and
+     * host steps: any number of operands, those that are read before those that are written. */
     const struct xm_step_operand *operand;
     uint32_t n_operands;
-    /* The values of the present operands that are read and written, in that order; a value may be
-     * in both. */
+    /* The values of the present operands: `in` those that the step reads, `out` those that it
+     * writes. A value may be in both. */
     const uint32_t *in, *out;
     uint32_t n_in, n_out;
     enum xm_copy_kind copy;
-    int64_t ints[2 * XM_MAX_RANK];
-    uint32_t layer;        /* of attention: index into the program's kv layers     */
+    int64_t ints[2 * XM_MAX_RANK]; /* of a copy: see enum xm_copy_kind             */
+    uint32_t layer;        /* of attention: index into xm_program.kv               */
     uint64_t host_experts; /* bytes of its routed experts that lie in host memory  */
     struct xm_expert_cache *experts; /* owned; cache of these experts; NULL: none  */
-    /* the node, only while the graph is kept; NULL: a region of several nodes */
+    /* the graph's node; NULL: the graph is not kept, or the step is a region of several nodes */
     const struct xm_node *node;
     const struct xm_region *region; /* of a host step; then the graph is always kept */
-    /* Its launches are the same in all runs whose symbols have the same values, whatever `past` is,
-     * but for an expert cache. */
+    /* The step's launches are the same in all runs whose symbols have the same values, except the
+     * symbol `past`. A step with an expert cache has other launches in runs that use the cache. */
     bool is_steady;
-    struct xm_step_cost cost; /* bytes 0: reads no weight, or looks up a table */
+    struct xm_step_cost cost; /* cost.bytes 0: reads no weight, or looks up a table */
 };
 
 /* One cached layer; layers that share a cache share an entry. */
@@ -150,11 +154,12 @@ struct xm_kv_layer {
     uint32_t heads, d, dv;
     enum xm_element k_element, v_element;
     uint64_t page_bytes;
-    /* the largest window of the layers that read it; 0: one sees all positions */
+    /* the largest sliding window of the layers that read the cache; 0: one of them sees all
+     * positions */
     uint64_t window;
 };
 
-/* A ReadValue of a step on the host. */
+/* A ReadValue node that a host step evaluates; the program's list of them. */
 struct xm_state_read {
     const struct xm_node *node;
     const struct xm_state_read *next;
@@ -172,7 +177,7 @@ struct xm_program {
      * scales of weights with one scale for several rows, 4 bytes a row. Measured with 15 GiB of
      * weights in 48 layers: 0.8 MiB of constants, and 14 MiB of nodes. */
     struct xm_graph *graph;
-    struct xm_mapping **mappings; /* of the graph: what weights lie in */
+    struct xm_mapping **mappings; /* the graph's mapped files, in which the weights lie */
     uint32_t n_mappings;
     struct xm_program_value *values;
     uint32_t n_values;
@@ -182,48 +187,50 @@ struct xm_program {
     uint32_t *input_values, *output_values; /* by port */
     struct xm_kv_layer *kv;
     uint32_t n_kv;
-    struct xm_kv_pool *kv_pool; /* of all requests; NULL: there is no context */
-    const char *beam_idx; /* the input that reorders states; NULL: none            */
-    const char *key_mask; /* the input that says which positions are seen; NULL    */
-    bool host_states;     /* some states are in the store of the host reference     */
-    const struct xm_state_read *state_reads; /* where those are read; in the arena */
+    struct xm_kv_pool *kv_pool; /* of all requests; NULL: no positions are kept */
+    const char *beam_idx;       /* name of the input that reorders states; NULL: none */
+    /* name of the input that says which positions attention sees; NULL: none */
+    const char *key_mask;
+    bool host_states; /* some states are in the store of the host reference */
+    const struct xm_state_read *state_reads; /* reads of these states; in the arena */
     struct xm_device_weight **weights;
     uint32_t n_weights;
-    struct xm_weight_pages *weight_pages; /* NULL: nobody touches them beforehand */
+    struct xm_weight_pages *weight_pages; /* NULL: no thread reads pages ahead */
     uint64_t weight_bytes;
-    uint64_t host_weight_bytes; /* of them: experts that stay in host memory */
-    struct xm_expert_caches *expert_caches; /* their reservation; NULL: no caches */
+    uint64_t host_weight_bytes; /* the part of it that is of experts in host memory */
+    struct xm_expert_caches *expert_caches; /* who may use them; NULL: no caches */
     uint64_t expert_cache_bytes;            /* of all steps' caches              */
     bool can_chunk; /* prompts may be cut along `tokens`                     */
-    /* The input with the numbers of the rows, of a whole run, that results are computed for;
-     * XM_NO_VALUE: all rows. */
+    /* The value of the input that lists the rows, of a whole run, for which results are computed;
+     * XM_NO_VALUE: results are computed for all rows. */
     uint32_t chosen_rows;
-    /* sequences may be mixed along `tokens`: nothing but attention joins them */
+    /* tokens of several sequences may be concatenated along `tokens`, because only attention
+     * combines rows */
     bool is_ragged;
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
     bool
-        is_part; /* of a model that is split over devices: only its parts of weights are copied */
+        is_part; /* one part of a model split over devices: only this part of weights is copied */
     struct xm_onednn *onednn;          /* open while the program lives; NULL: not used */
     struct xm_label_times *step_times; /* of all requests; NULL: without PERF_COUNT */
     char *rules_text;   /* the config rules that applied, one a line             */
-    char *notes_text;   /* the notes of the passes, a sentence a line            */
-    uint32_t n_rounded; /* places that are rounded as in training                */
-    bool is_imported;   /* from a blob: no pass has run here                     */
-    bool is_stateless;  /* the graph that was read has no states (xm_program_facts) */
+    char *notes_text;   /* the notes of the passes, one a line                   */
+    uint32_t n_rounded; /* values that are rounded to bf16 as in training (XM_NUMERICS) */
+    bool is_imported;   /* made from a blob: no pass has run in this process     */
+    bool is_stateless;  /* the graph had no states when it was read (xm_program_facts) */
 };
 
-/* Rewrites `g` (which it owns from now on, also on failure) for the engine's device and
- * lowers it. */
+/* Rewrites graph `g` for the engine's device and lowers it to a program. The call owns `g` from now
+ * on, also on failure. */
 enum xm_status xm_program_create(struct xm_engine *engine, const struct xm_config *config,
                                  struct xm_graph *g,
                                  const struct xm_compile_options *options,
                                  struct xm_program **out, struct xm_error *err);
-/* A graph that another process has rewritten for such a device, and the reports and notes of its
+/* A graph that another process has rewritten for an equal device, with the reports and notes of the
  * passes, which xm_program_import copies. */
 struct xm_rewritten {
-    struct xm_graph *graph; /* taken over, also on failure */
+    struct xm_graph *graph; /* xm_program_import owns it from then on, also on failure */
     const struct xm_pass_report *reports;
     size_t n_reports;
     const char *notes;
@@ -232,20 +239,20 @@ struct xm_rewritten {
 enum xm_status xm_program_import(struct xm_engine *engine, const struct xm_config *config,
                                  const struct xm_rewritten *rewritten,
                                  struct xm_program **out, struct xm_error *err);
-/* The value whose bytes `value` shares: itself when it is no alias. */
+/* Returns the value whose bytes `value` shares: `value` itself if it is no alias. */
 uint32_t xm_program_root(const struct xm_program *p, uint32_t value);
 void xm_program_ref(struct xm_program *p);
 void xm_program_unref(struct xm_program *p); /* NULL is allowed */
 
-/* kv_budget.c: makes the pool of KV pages of a program whose layers are known; one without states
- * gets a pool only if counts_positions (struct xm_graph). */
+/* kv_budget.c: creates the pool of KV pages for the layers p->kv. A program without states gets a
+ * pool only if `counts_positions`, which is the member of struct xm_graph. */
 enum xm_status xm_program_create_kv_pool(struct xm_program *p, bool counts_positions,
                                          struct xm_error *err);
 
-/* lower.c: steps and values from a rewritten graph. */
+/* lower.c: fills the program's steps and values from a rewritten graph. */
 enum xm_status xm_lower(struct xm_program *p, struct xm_graph *g, struct xm_error *err);
 
-/* Steps as text, one a line: number, what it writes = op what it reads, name of the node. */
+/* Appends the steps as text, one a line: "number  values written = op values read  node's name". */
 void xm_program_print(const struct xm_program *p, struct xm_strbuf *out);
 
 #ifdef __cplusplus

@@ -48,7 +48,8 @@ add_words(const char *words, struct xm_strbuf *list)
     }
 }
 
-/* Those of one token first. */
+/* Sets n->kernels to the names of the step's kernels, each once: first those for one token, then
+ * those for a prompt. */
 static bool
 find_kernels(struct builder *b, const struct xm_step *s, struct xm_exec_node *n)
 {
@@ -73,9 +74,10 @@ find_layers(struct builder *b, const struct xm_step *s, struct xm_exec_node *n)
     return copy_strbuf(b, &list, &n->layers);
 }
 
-/* ---- what reads what ----------------------------------------------------------------- */
+/* ---- edges --------------------------------------------------------------------------- */
 
-/* Inputs are the first nodes, then come the steps. */
+/* Sets *out to the node and result that compute a value: an input (the first nodes) or a step (the
+ * nodes behind them). False: neither does. */
 static bool
 find_maker(const struct xm_program *p, uint32_t value, struct xm_exec_edge *out)
 {
@@ -102,13 +104,13 @@ add_operands(struct builder *b, const struct xm_step *s, struct xm_exec_node *n)
     struct xm_exec_port *out = xm_arena_alloc(b->arena, (s->n_out + 1) * sizeof(*out));
     for (uint32_t i = 0; in && i < s->n_in; i++) {
         struct xm_exec_edge edge;
-        /* what a step changes in place is no result of one before it */
+        /* a value that this step changes in place has no edge from the step itself */
         if (find_maker(b->p, s->in[i], &edge) && edge.node < b->p->ports.n_inputs + s->id)
             in[n->n_in++] = edge;
     }
     for (uint32_t i = 0; out && i < s->n_out; i++) {
         const struct xm_program_value *v = &b->p->values[s->out[i]];
-        if (!v->is_form) /* a form is what another result is once more */
+        if (!v->is_form) /* a form is a copy of another result */
             out[n->n_out++] = xm_exec_port_of(v->element, &v->shape);
     }
     n->in = in;
@@ -169,7 +171,7 @@ build(struct builder *b)
     return good;
 }
 
-/* What is asked about kernels is asked of a program on an engine that only counts. */
+/* Describes the steps of p by the same program on a counting engine, which need not run kernels. */
 static enum xm_status
 describe(const struct xm_program *p, struct xm_program_texts *texts, struct xm_error *err)
 {

@@ -18,8 +18,8 @@ extern "C" {
 enum xm_status xm_program_exec_graph(const struct xm_program *p,
                                      struct xm_exec_graph *out, struct xm_error *err);
 
-/* The element type that a step computes with: that of the first float activation that it reads or,
- * without one, of its first result. Static text. */
+/* Returns the name, a static string, of the element type that a step computes with: the type of the
+ * first float activation that the step reads or, if it reads none, of its first result. */
 const char *xm_step_precision(const struct xm_program *p, const struct xm_step *s);
 
 #ifdef __cplusplus

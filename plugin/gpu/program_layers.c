@@ -7,9 +7,9 @@ struct search {
     const struct xm_program *p;
     const char *const *signatures;
     struct xm_program_layers *out;
-    uint32_t *attention; /* by layer: its step */
-    uint32_t *start;     /* by layer, and where the last one ends */
-    int64_t *alive;      /* values that cross the place before a step */
+    uint32_t *attention; /* [layer]: its step of attention */
+    uint32_t *start;     /* [layer]: its first step; [n]: the end of the last layer */
+    int64_t *alive;      /* [step]: values computed before the step and read from it on */
 };
 
 uint32_t
@@ -20,8 +20,9 @@ xm_program_maker(const struct xm_program *p, uint32_t value)
     return is_made && !v->is_form ? v->first : XM_NO_VALUE;
 }
 
-/* Rotary tables and masks: several layers' attentions lie between maker and last reader. They go
- * past layers, not from one to the next. */
+/* Returns whether several layers use a value, as rotary tables and masks: at least two steps of
+ * attention lie between the step that computes it and its last reader. Such values do not count at
+ * the boundary of two layers. */
 static bool
 passes_layers(const struct search *s, const struct xm_program_value *v)
 {
@@ -31,7 +32,8 @@ passes_layers(const struct search *s, const struct xm_program_value *v)
     return i + 1 < s->out->n && s->attention[i + 1] <= v->last;
 }
 
-/* Inputs of floats (embeddings) are alive from the start. */
+/* Sets alive[at] to the number of values that are computed before step `at` and read from it on.
+ * Inputs of floats (embeddings) are alive from the start. */
 static void
 count_alive(struct search *s)
 {
@@ -49,7 +51,8 @@ count_alive(struct search *s)
         s->alive[at] += s->alive[at - 1];
 }
 
-/* The last of the narrowest places from `low` to `high`. */
+/* Returns the place from `low` to `high` with the fewest values alive, but not none; of several the
+ * last. */
 static uint32_t
 narrowest(const struct search *s, uint32_t low, uint32_t high)
 {
@@ -61,7 +64,8 @@ narrowest(const struct search *s, uint32_t low, uint32_t high)
     return best;
 }
 
-/* Behind the step with weights that is one too many between a layer's begin and its attention. */
+/* Returns the earliest step at which a layer may begin: between it and the layer's attention are at
+ * most `products` steps that read weights. */
 static uint32_t
 earliest_start(const struct search *s, uint32_t layer, uint32_t products)
 {
@@ -76,7 +80,8 @@ earliest_start(const struct search *s, uint32_t layer, uint32_t products)
     return at;
 }
 
-/* Where attention's products are known, the last of them belongs to the layer. */
+/* Returns the latest step at which a layer may begin: if `products` is known, the last step before
+ * its attention that reads weights; otherwise the attention. */
 static uint32_t
 latest_start(const struct search *s, uint32_t layer, uint32_t products)
 {
@@ -101,8 +106,9 @@ find_starts(struct search *s, uint32_t products)
     }
 }
 
-/* Steps of the first layer that read weights before its attention, as q, k and v do; no layer has
- * more. Where it has none that says nothing. */
+/* Returns the number of steps of the first layer that read weights before its attention, as the
+ * products q, k and v do; other layers have at most as many. UINT32_MAX: it has none, so the number
+ * for other layers is not known. */
 static uint32_t
 products_before_attention(const struct search *s)
 {
@@ -126,7 +132,7 @@ needs(const struct xm_program *p, uint32_t step, const bool *marked)
     return false;
 }
 
-/* Marks the makers of what `step` reads when they are of another block. */
+/* Marks the steps of other blocks that compute values which `step` reads. */
 static void
 mark_shared(const struct search *s, uint32_t step, bool *shared)
 {
@@ -138,7 +144,8 @@ mark_shared(const struct search *s, uint32_t step, bool *shared)
     }
 }
 
-/* Backwards, so that what only a shared step reads goes with it. */
+/* Moves steps that another block reads, and that do not depend on attention, before layer 0. Goes
+ * backwards through the steps, so that steps that only such a step reads move, too. */
 static void
 move_shared(struct search *s, bool *after_attention, bool *shared)
 {
@@ -155,7 +162,7 @@ move_shared(struct search *s, bool *after_attention, bool *shared)
 
 /* ---- layers alike -------------------------------------------------------------------- */
 
-/* The next step of a block at or behind `step`; UINT32_MAX: none. */
+/* Returns the first step of a block from `step` on; UINT32_MAX: there is none. */
 static uint32_t
 next_of(const struct search *s, uint32_t step, uint32_t block)
 {
@@ -164,8 +171,9 @@ next_of(const struct search *s, uint32_t step, uint32_t block)
     return step < s->p->n_steps ? step : UINT32_MAX;
 }
 
-/* How many steps the last layer does as layer `other` does, by their operations, from attention on:
- * what goes into it, as tables of its own, may differ. */
+/* Returns how many steps of the last layer, from its attention on, have the same operations as
+ * those of layer `other`. Steps before attention may differ, because a layer may have tables of its
+ * own. */
 static uint32_t
 common_steps(const struct search *s, uint32_t other)
 {
@@ -180,7 +188,8 @@ common_steps(const struct search *s, uint32_t other)
     return n;
 }
 
-/* A single layer ends with its experts. */
+/* Returns the number of steps of the only layer from its attention to its last step with experts;
+ * all its steps if it has no experts. */
 static uint32_t
 steps_with_experts(const struct search *s)
 {

@@ -5,7 +5,7 @@
 #include "plugin/gpu/planner.h"
 #include "plugin/gpu/program_layers.h"
 
-/* NULL is allowed, and stays. */
+/* Copies a text to the view's arena; NULL stays NULL. False: no memory. */
 static bool
 copy_text(struct xm_program_view *v, const char *text, const char **out)
 {

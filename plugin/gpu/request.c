@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inputs and outputs of a request, and the rows of its run. How these are cut into chunks is in
- * intake.h, what happens inside a chunk in request_run.c, the planning of its buffers in
- * request_plan.c.
+ * Inputs and outputs of a request, and the rows of a run. Other files: intake.h cuts rows into
+ * chunks, request_intake.c runs the chunks, request_run.c runs the steps of one chunk, and
+ * request_plan.c plans its buffers.
  */
 #include "plugin/gpu/request.h"
 
@@ -61,7 +61,7 @@ xm_request_destroy(struct xm_request *r)
     if (!r)
         return;
     struct xm_program *p = r->program;
-    xm_queue_destroy(r->queue); /* waits: nothing uses the buffers any more */
+    xm_queue_destroy(r->queue); /* waits, so that no command uses the buffers any more */
     for (int i = 0; i < XM_KEPT_PLANS; i++)
         xm_request_free_plan(r, &r->plans[i]);
     for (uint32_t i = 0; i < r->n_blocks; i++)
@@ -99,7 +99,7 @@ xm_request_set_input(struct xm_request *r, uint32_t input, const struct xm_host_
 {
     if (input >= r->program->ports.n_inputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
-    static uint8_t nothing[1]; /* an empty tensor is set all the same */
+    static uint8_t nothing[1]; /* data of empty tensors, because NULL means "not set" */
     XM_TRY(xm_port_check(&r->program->ports.inputs[input], t, err));
     r->inputs[input] = *t;
     r->inputs[input].data = t->data ? t->data : nothing;
@@ -226,8 +226,9 @@ xm_request_describe_output(struct xm_request *r, uint32_t output,
 
 /* ---- runs ---- */
 
-/* How long a dimension of a state on the host is: as in the last run, before the first one as the
- * initial value has it, which has none where nothing says how many. */
+/* Returns the size of an axis of a state on the host: that of the state after the last run; before
+ * the first run that of its initial value, or 0 if there is no such value or its size is not
+ * known. */
 static int64_t
 state_size(const struct xm_request *r, const struct xm_node *read, uint32_t axis)
 {
@@ -256,7 +257,8 @@ bind_state(struct xm_request *r, const struct xm_node *read, struct xm_error *er
     return XM_OK;
 }
 
-/* Symbols that only states on the host have: of those that grow, say. */
+/* Binds the symbols that occur only in the shapes of states on the host, such as the length of a
+ * state that grows. */
 static enum xm_status
 bind_states(struct xm_request *r, struct xm_error *err)
 {
@@ -277,7 +279,8 @@ xm_request_bind(struct xm_request *r, const struct xm_host_tensor *inputs, uint6
     return bind_states(r, err);
 }
 
-/* The rows of the run, by beam_idx as int32, whose length the bindings have checked. */
+/* Begins the run's rows, which continue the rows that the input beam_idx says. The bindings of
+ * symbols have checked that beam_idx has `batch` elements. */
 static enum xm_status
 begin_rows(struct xm_request *r, uint32_t batch, struct xm_error *err)
 {
@@ -296,7 +299,7 @@ begin_rows(struct xm_request *r, uint32_t batch, struct xm_error *err)
     return s;
 }
 
-/* What the inputs hold: as many tokens for each row, of which some may be padding. */
+/* Makes the intake of the inputs' tensors: rows of equal length, which may begin with padding. */
 static enum xm_status
 take_inputs(struct xm_request *r, struct xm_error *err)
 {

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What ranks exchange: the operand is read to the host, which is the one wait of an exchange, and
- * the result is sent to the device, which the steps behind it do not wait for.
+ * Steps that exchange values with other ranks. The operand is read to the host, which is the only
+ * wait of an exchange. The result is sent to the device without a wait.
  *
  *     queue    … ─► x ──► read │                send ─► y ──► …
  *     host                     └─► meet ─► sum ──┘
  *
- * Both lie in a place of the request, whose bytes other ranks read until they come to the next
- * exchange, and the queue until that has read its operand: so there are two places, used in turn.
+ * Operand and result lie in host memory of the request, a "place". Other ranks may read the place
+ * until they reach the next exchange, and the queue until that exchange has read its operand. So
+ * there are two places, used in turn.
  *
- * What is passed on between layers has one end here: `send` only reads, `receive` only sends to the
- * device. Several of these in a row wait for the queue before a place is used again.
+ * SEND and RECEIVE pass a value from layer to layer, and each does only half of this: SEND only
+ * reads the operand, RECEIVE only sends the result to the device. After several RECEIVE steps in a
+ * row a place may still be read by the queue: then the request waits before it uses it again.
  */
 #include <inttypes.h>
 
@@ -18,9 +20,9 @@
 #include "runtime/collective.h"
 #include "runtime/util/memory.h"
 
-enum { LINE = 64 }; /* bytes: where the result begins behind the operand */
+enum { LINE = 64 }; /* bytes: alignment of the result behind the operand in a place */
 
-/* The place for this exchange, of `bytes`; contents undefined. */
+/* Sets *out to the place for this exchange, at least `bytes` bytes with undefined contents. */
 static enum xm_status
 take_place(struct xm_request *r, uint64_t bytes, uint8_t **out, struct xm_error *err)
 {
@@ -55,7 +57,7 @@ exchange(const struct xm_node *n, const struct xm_operand *x, uint8_t *mine,
     return xm_collective_join(c, (struct xm_bytes){mine, own}, outer, whole, bytes, err);
 }
 
-/* Reads x to the place; what was sent before has arrived then. */
+/* Reads x to the place and waits for the queue, so that all earlier sends have ended. */
 static enum xm_status
 read_operand(struct xm_request *r, const struct xm_operand *x, uint8_t *place,
              struct xm_error *err)
@@ -103,7 +105,7 @@ xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
     struct xm_operand x, y;
     uint64_t x_bytes = 0, y_bytes = 0, both = 0;
     uint8_t *place = NULL;
-    if (!s->node->attr.collective.of) /* in a file that somebody has made */
+    if (!s->node->attr.collective.of) /* only a hand-made graph file has such a node */
         return xm_fail(err, XM_UNSUPPORTED, "there are no ranks to exchange it with");
     if (s->node->op == XM_OP_SEND || s->node->op == XM_OP_RECEIVE)
         return pass_on(r, s, err);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host steps: operands are read from the device, the reference evaluates the step's nodes
- * one after the other, results are written back. Tensors in between have the sizes they turn
- * out to have.
+ * Host steps: the operands are read from the device, the host reference evaluates the step's nodes
+ * one after the other, and the results are written back. The sizes of tensors in between need not
+ * be known before.
  */
 #include "plugin/gpu/request_run.h"
 
-/* Tensors by the graph's value they belong to. */
+/* The tensor of a value of the graph. */
 struct known {
     const struct xm_value *value;
     struct xm_tensor *tensor; /* owned */
@@ -31,7 +31,7 @@ look_up(const struct host_run *h, const struct xm_value *v)
     return NULL;
 }
 
-/* Takes the tensor over, also on failure. */
+/* Adds the tensor of v to the list, which owns t from now on, also on failure. */
 static enum xm_status
 remember(struct host_run *h, const struct xm_value *v, struct xm_tensor *t)
 {
@@ -47,7 +47,8 @@ remember(struct host_run *h, const struct xm_value *v, struct xm_tensor *t)
 
 /* ---- the device's side ---- */
 
-/* A value as a tensor of the graph's type, whatever float the device keeps it in. */
+/* Reads a value from the device. *out has the element type of the graph's value, even if the device
+ * stores another float type. */
 static enum xm_status
 read_tensor(struct xm_request *r, uint32_t value, enum xm_element element,
             struct xm_tensor **out, struct xm_error *err)
@@ -63,7 +64,7 @@ read_tensor(struct xm_request *r, uint32_t value, enum xm_element element,
     enum xm_status s = xm_request_read(r, &o, packed, err);
     if (s == XM_OK)
         s = xm_tensor_from_bytes(out, o.element, o.rank, o.dim, packed, err);
-    if (s == XM_OK && (*out)->f) /* the graph's type: the reference checks them */
+    if (s == XM_OK && (*out)->f) /* the reference checks that types are the graph's */
         (*out)->element = element;
     xm_free(packed);
     return s;
@@ -117,8 +118,8 @@ evaluate(struct host_run *h, const struct xm_node *n, struct xm_tensor *const *i
     return s;
 }
 
-/* The tensor of operand i of n; NULL when it is absent or a weight that n reads by itself.
- * Constants are evaluated when they are met first. */
+/* Sets *out to the tensor of operand i of n; NULL: it is absent, or a weight that the reference of
+ * n reads by itself. Constants are evaluated on first use. */
 static enum xm_status
 operand(struct host_run *h, const struct xm_node *n, uint32_t i, struct xm_tensor **out)
 {

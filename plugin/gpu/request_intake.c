@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs what a request takes in, chunk by chunk: makes the inputs of a chunk, runs it, takes its
- * results, and makes its tokens part of the sequences. intake.h says how chunks are cut.
+ * Runs an intake chunk by chunk: makes the inputs of a chunk, runs it, reads its results, and makes
+ * its tokens part of the sequences. intake.h says how chunks are cut.
  */
 #include <string.h>
 
@@ -13,13 +13,13 @@
 
 enum part { TOKENS, CONTEXT, RESULTS };
 
-/* Places along the tokens of the run's tensor, which are those of the chunk's one after the
- * other. */
+/* Consecutive tokens of the run's tensor: from `first` on, n of them. A chunk's tensor has its
+ * stretches one after the other. */
 struct stretch {
     uint64_t first, n;
 };
 
-/* Side by side, all rows have the same one. */
+/* Returns the number of stretches of a chunk. Rows side by side have the same stretch. */
 static uint32_t
 n_stretches(const struct xm_intake *f)
 {
@@ -39,7 +39,7 @@ stretch_of(const struct xm_intake *f, enum part part, uint32_t k)
     return s;
 }
 
-/* Whether each stretch begins where the one before ends: then *all is one. */
+/* Returns whether each stretch begins where the one before it ends; *all is then their union. */
 static bool
 is_one_stretch(const struct xm_intake *f, enum part part, struct stretch *all)
 {
@@ -54,7 +54,7 @@ is_one_stretch(const struct xm_intake *f, enum part part, struct stretch *all)
     return true;
 }
 
-/* The first axis that depends on the symbol; the rank when none does. */
+/* Returns the first axis of a port that depends on the symbol; the rank: no axis does. */
 static uint32_t
 axis_of(const struct xm_port *port, const char *symbol)
 {
@@ -65,7 +65,8 @@ axis_of(const struct xm_port *port, const char *symbol)
     return i;
 }
 
-/* Of packed tensors the rows stand one after the other, as if there were one. */
+/* Returns whether the axes [batch, tokens] of a port's tensor count as one axis, because packed
+ * rows are concatenated along the tokens. `axis`: the axis of tokens. */
 static bool
 joins_rows(const struct xm_intake *f, const struct xm_port *port, uint32_t axis)
 {
@@ -73,7 +74,8 @@ joins_rows(const struct xm_intake *f, const struct xm_port *port, uint32_t axis)
            xm_dim_is_symbol(port->type.shape.dim[axis - 1], XM_SYMBOL_BATCH);
 }
 
-/* A tensor as [outer, places, bytes]. */
+/* A tensor seen as [outer, places, bytes]: `places` counts the elements along the axis of tokens,
+ * `bytes` is the size of one of them with all inner axes. */
 struct layout {
     uint64_t outer, places, bytes;
 };
@@ -106,7 +108,7 @@ move(const struct xm_intake *f, enum part part, const struct layout *l, uint8_t 
 
 /* ---- inputs of a chunk -------------------------------------------------------------------- */
 
-/* Memory of the request for a tensor of the chunk. */
+/* Gives input i of the chunk memory of its own, which the request keeps in r->cut[i]. */
 static enum xm_status
 make_own(struct xm_request *r, uint32_t i, struct xm_error *err)
 {
@@ -120,7 +122,8 @@ make_own(struct xm_request *r, uint32_t i, struct xm_error *err)
     return s;
 }
 
-/* The numbers of the wanted rows among the chunk's. */
+/* Fills t with the indices, among the chunk's tokens, of those whose results are wanted. Sets
+ * r->first_chosen. */
 static void
 number_rows(struct xm_request *r, const struct xm_intake *f,
             const struct xm_host_tensor *t)
@@ -137,7 +140,7 @@ number_rows(struct xm_request *r, const struct xm_intake *f,
     }
 }
 
-/* Whether an input has an element for each position so far, along past + tokens. */
+/* Returns whether an input has an axis of past + tokens: an element for each position so far. */
 static bool
 is_context(const struct xm_port *port)
 {
@@ -146,8 +149,9 @@ is_context(const struct xm_port *port)
            !xm_dim_is_symbol(port->type.shape.dim[axis], XM_SYMBOL_TOKENS);
 }
 
-/* Which feed input i of a packed chunk is, if it is made for the chunk; XM_N_FEEDS: it has rows of
- * the run's tensor. Padding is left out: so the key mask has ones, and beam_idx one row. */
+/* Returns which feed input i of a packed chunk is, if its contents are generated for the chunk;
+ * XM_N_FEEDS: its contents are copied from the run's tensor. The key mask is generated (all ones,
+ * because padding is left out), and so is beam_idx (one row). */
 static int
 feed_of(const struct xm_program *p, const struct xm_intake *f, uint32_t i)
 {
@@ -164,7 +168,8 @@ feed_of(const struct xm_program *p, const struct xm_intake *f, uint32_t i)
     return feed;
 }
 
-/* Input i of `tokens` packed tokens, without data. */
+/* Sets element type and shape of input i for a packed chunk of `tokens` tokens behind `past`
+ * positions, with `wanted` results. Its data stays NULL. */
 static void
 shape_feed(struct xm_request *r, uint32_t i, int feed, uint64_t past, uint64_t tokens,
            uint64_t wanted)
@@ -181,6 +186,8 @@ shape_feed(struct xm_request *r, uint32_t i, int feed, uint64_t past, uint64_t t
         t->dim[d] = d + 1 < t->rank ? 1 : (int64_t)n;
 }
 
+/* Fills an input with its contents for the packed chunk: ones (mask), zeros (beam index), token ids
+ * or positions. */
 static void
 fill_feed(const struct xm_intake *f, int feed, const struct xm_host_tensor *t)
 {
@@ -214,8 +221,9 @@ make_feed(struct xm_request *r, const struct xm_intake *f, uint32_t i, int feed,
     return xm_port_check_rows(&r->program->ports.inputs[i], &r->chunk[i], err);
 }
 
-/* Axes of `tokens` are cut; side by side, axes of past + tokens end behind the chunk. What is one
- * stretch stays where it is. */
+/* Makes input i of a chunk. An axis of `tokens` is cut to the chunk's tokens; with rows side by
+ * side an axis of past + tokens is cut at the end of the chunk. A part that is contiguous in the
+ * run's tensor is not copied. */
 static enum xm_status
 cut_input(struct xm_request *r, const struct xm_intake *f, uint32_t i,
           struct xm_error *err)
@@ -249,8 +257,8 @@ cut_input(struct xm_request *r, const struct xm_intake *f, uint32_t i,
 
 /* ---- results ----------------------------------------------------------------------------- */
 
-/* Whether each chunk has a part of result i, along *axis; of others the last chunk has all, or
- * nobody may ask for them. */
+/* Returns whether each chunk computes a part of result i, along *axis. The last chunk computes all
+ * of the other results, or they must not be asked for. */
 static bool
 comes_in_parts(const struct xm_request *r, const struct xm_intake *f, uint32_t i,
                uint32_t *axis)
@@ -263,8 +271,8 @@ comes_in_parts(const struct xm_request *r, const struct xm_intake *f, uint32_t i
            !(is_chosen && i > 0) && *axis < p->ports.outputs[i].type.shape.rank;
 }
 
-/* Room for the results that come in parts, of the shapes by the run's bindings. Those of padding
- * are zeros. */
+/* Makes the tensors of results that come in parts, with their shapes under the bindings of the
+ * whole run. The results of padding are zeros. */
 static enum xm_status
 make_results(struct xm_request *r, const struct xm_intake *f, struct xm_error *err)
 {
@@ -283,7 +291,7 @@ make_results(struct xm_request *r, const struct xm_intake *f, struct xm_error *e
     return XM_OK;
 }
 
-/* The chunk's rows of result i go to their places in the whole one. */
+/* Reads the chunk's rows of result i from the device to their places in the whole result. */
 static enum xm_status
 read_rows(struct xm_request *r, const struct xm_intake *f, uint32_t i, uint32_t axis,
           struct xm_error *err)
@@ -306,12 +314,12 @@ read_rows(struct xm_request *r, const struct xm_intake *f, uint32_t i, uint32_t 
     return s;
 }
 
-/* Takes the results of a chunk; it has ended when this returns. */
+/* Reads the results of a chunk, and waits until the chunk has ended. */
 static enum xm_status
 collect(struct xm_request *r, const struct xm_intake *f, struct xm_error *err)
 {
     const uint64_t n = f->is_packed ? f->chunk.wanted : f->chunk.length;
-    bool has_waited = false; /* for all that was enqueued so far */
+    bool has_waited = false; /* the queue is empty */
     uint32_t axis;
     for (uint32_t i = 0; i < r->program->ports.n_outputs && n; i++) {
         if (!comes_in_parts(r, f, i, &axis))
@@ -365,12 +373,12 @@ run_chunks(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
     XM_TRY(make_results(r, f, err));
     while (xm_intake_next(f))
         XM_TRY(run_chunk(r, f, err));
-    /* nothing but padding */
+    /* if all tokens are padding, there is no chunk, and results are zeros */
     return f->is_packed && f->all == 0 ? collect(r, f, err) : XM_OK;
 }
 
-/* A run has failed: nothing of it stays in the queue, no position in the states. States on the host
- * cannot be cut. */
+/* Cleans up after a failed run: waits for the queue and restores the sequences. States on the host
+ * cannot be restored, and are emptied. */
 static void
 give_up(struct xm_request *r, struct xm_intake *f)
 {
@@ -381,8 +389,8 @@ give_up(struct xm_request *r, struct xm_intake *f)
         xm_state_store_reset(r->states);
 }
 
-/* Counts waits and launches, and reserves the program's expert caches. Nothing of the run is left
- * in the queue afterwards: it has been waited for, or was given up. */
+/* Runs all chunks once, with the program's expert caches if they are free, and adds the run's
+ * counts to the statistics. The queue is empty afterwards, also after a failure. */
 static enum xm_status
 run_once(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
 {
@@ -401,21 +409,24 @@ run_once(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
     return s;
 }
 
-/* A part of a processor is fed by its own cores: on another part's, this thread and that part's
- * would wait for each other. */
+/* If the device is a part of a processor, this thread moves to the cores of that part for the run:
+ * on cores of another part it would compete with the threads that compute there. A run that lacks
+ * memory is repeated without the expert caches. */
 enum xm_status
 xm_request_run(struct xm_request *r, struct xm_intake *f, struct xm_error *err)
 {
     struct xm_program *p = r->program;
     struct xm_cores_before cores;
     const struct xm_bindings whole = r->bindings;
-    /* A run that fails leaves nothing of states on the host: it cannot be made again on them. */
+    /* A failed run empties states on the host, so a run that needs their contents cannot be
+     * repeated. */
     const bool again = !p->host_states || xm_request_past(r) == 0;
     const uint64_t exchanged = r->n_exchanges;
     struct xm_error cause = {0};
     xm_cores_enter(xm_engine_info(p->engine)->cores, &cores);
     enum xm_status s = run_once(r, f, &cause);
-    /* Nor alone what other ranks have exchanged with this one. */
+    /* A run that has exchanged values cannot be repeated either: other ranks would not repeat
+     * it. */
     if (s == XM_NO_MEMORY && xm_expert_caches_drop(p) && again &&
         r->n_exchanges == exchanged) {
         cause = (struct xm_error){0};

@@ -6,9 +6,9 @@
  *                     1 1 1 1 1   ──►  [b, c, d | e, f, g, h, i | k]   (1 row of 9 tokens)
  *                     0 0 0 0 1
  *
- * Padding is neither run nor stored: a row's sequence holds what comes behind it, and the row
- * counts it. So a mask may hide nothing that the sequences hold, and attention need not read it.
- * Other masks (holes, padding on the right) go through attention.
+ * Padding is neither run nor stored: a row's sequence has only the positions behind it, and the
+ * number of padding positions. Then the mask hides no stored position, and attention need not read
+ * it. Other masks (with holes, or padding on the right) are read by attention.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -24,7 +24,7 @@ is_named(const struct xm_port *port, const char *name)
     return name && strcmp(port->name, name) == 0;
 }
 
-/* The axis of `batch` that one of `tokens` follows; the rank where there is none. */
+/* Returns the axis `batch` of a port that is followed by an axis `tokens`; the rank: none. */
 static uint32_t
 row_axis(const struct xm_port *port)
 {
@@ -59,8 +59,9 @@ can_gather(const struct xm_program *p, const struct xm_port *port)
            (!has_symbol(s, XM_SYMBOL_BATCH) && !has_symbol(s, XM_SYMBOL_TOKENS));
 }
 
-/* Whether a value, or the integers that it holds, says how many rows there are, and not of tokens.
- * Beam index and key mask, which only attention reads, do. */
+/* Returns whether a value that a step uses depends on the number of rows (batch), in its shape
+ * without an axis of tokens or in the integers that it holds. Inputs are allowed to: the beam index
+ * and the key mask, which only attention reads. */
 static bool
 counts_rows(const struct xm_program_value *v)
 {
@@ -71,7 +72,8 @@ counts_rows(const struct xm_program_value *v)
     return counts && v->place != XM_PLACE_INPUT && v->first != UINT32_MAX;
 }
 
-/* Where rows may be mixed as those of a batch of sequences, and each layer sees by the mask. */
+/* True for programs that can run tokens of several sequences concatenated, and all attention layers
+ * of which read the key mask. */
 bool
 xm_request_can_pack(const struct xm_program *p)
 {
@@ -90,7 +92,7 @@ xm_request_can_pack(const struct xm_program *p)
 
 /* ---- what a mask hides ----------------------------------------------------------------- */
 
-/* So many zeros, and whether nothing but ones comes behind them. */
+/* A row of the key mask: `zeros` zeros at its beginning; is_left: only ones come behind them. */
 struct mask_row {
     uint64_t zeros;
     bool is_left;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes of all values under the current bindings, and buffers for them.
+ * Plans: the sizes of all values for some bindings of symbols, and buffers for them.
  *
- *   activations  one or more blocks, offsets by lifetimes (runtime/plan.h)
- *   scratch      one buffer, the largest any step wants
- *   inputs, outputs, shape values: a buffer each and plan, the host touches them
+ *   activations  views of one or more blocks, at offsets by lifetimes (runtime/plan.h)
+ *   scratch      one buffer, as large as the largest that a step needs
+ *   inputs, outputs, shape values: each plan has a buffer for each, because the host accesses them
  *
- * Steps run one after another, and so do plans: blocks and scratch are the request's, as large
- * as the hungriest plan wants, and every plan has views of the same bytes.
+ * Only one plan runs at a time, and its steps one after the other. So blocks and scratch belong to
+ * the request, are as large as the largest plan needs, and all plans have views of the same bytes.
  */
 #include <string.h>
 
@@ -124,9 +124,9 @@ xm_request_activation_bytes(const struct xm_request *r)
 
 /* ---- activations ---------------------------------------------------------------- */
 
-/* A larger block i in place of the one there is. The other plans have views of the old one and
- * are given up. Nothing enqueued uses it: each chunk ends with a read, and a token that runs ahead
- * of the host keeps its plan. */
+/* Replaces block i by a larger one. The other plans have views of the old block, so they are freed.
+ * No enqueued command uses the old block: each chunk ends with a wait, and a run ahead of the host
+ * uses the plan of the run before it. */
 static enum xm_status
 replace_block(struct xm_request *r, const struct xm_buffer_plan *plan, uint32_t i,
               uint64_t bytes, struct xm_error *err)
@@ -162,7 +162,7 @@ ensure_blocks(struct xm_request *r, const struct xm_buffer_plan *plan,
     return XM_OK;
 }
 
-/* Whether to write one of two values is to change the other. */
+/* Returns whether two values share bytes, so that a write to one changes the other. */
 static bool
 share_bytes(const struct xm_program *p, const struct xm_plan_item *items, uint32_t a,
             uint32_t b)
@@ -175,7 +175,7 @@ share_bytes(const struct xm_program *p, const struct xm_plan_item *items, uint32
             x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes);
 }
 
-/* What a step writes lies apart from all else that it works on. */
+/* Fails if a value that step s writes shares bytes with another operand of the step. */
 static enum xm_status
 check_apart(const struct xm_program *p, const struct xm_step *s,
             const struct xm_plan_item *items, struct xm_error *err)
@@ -242,7 +242,8 @@ create_io(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *er
 
 /* ---- scratch -------------------------------------------------------------------- */
 
-/* Scratch is made for all contexts up to a power of two: a few sizes while a sequence grows. */
+/* Rounds the past of each sequence of the run up to a power of two in r->most_past. Scratch is
+ * planned for these, so that it changes rarely while sequences grow. */
 static enum xm_status
 expect_past(struct xm_request *r, struct xm_error *err)
 {
@@ -283,8 +284,8 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
     return xm_attention_plan(step->primitive, operands, &a, bytes, err);
 }
 
-/* Whether the last run of the plan wanted as much: a token of each sequence, as now, and contexts
- * up to the same powers of two. */
+/* Returns whether the scratch is certainly large enough: the plan's last run had the same sizes and
+ * the same rounded pasts, and this run has one token of each sequence. */
 static bool
 is_scratch_known(const struct xm_request *r)
 {
@@ -294,8 +295,8 @@ is_scratch_known(const struct xm_request *r)
            xm_kv_tables_run(r->tables)->subsequence_begins[n] == (int32_t)n;
 }
 
-/* Makes the scratch large enough for every step. Attention's wish may grow with the
- * context although no value does, so this runs before every chunk. */
+/* Makes the scratch large enough for every step. Called before every chunk, because the scratch of
+ * attention may grow with the context although no value does. */
 static enum xm_status
 ensure_scratch(struct xm_request *r, struct xm_error *err)
 {
@@ -317,7 +318,7 @@ ensure_scratch(struct xm_request *r, struct xm_error *err)
     XM_TRY(
         xm_queue_finish(r->queue, err)); /* a token that runs ahead may use the old one */
     for (int k = 0; k < XM_KEPT_PLANS; k++)
-        xm_request_free_recording(&r->plans[k].recording); /* which hold the old one */
+        xm_request_free_recording(&r->plans[k].recording); /* uses the old scratch */
     xm_kept_views_free(&r->views);
     xm_pool_release(r->pool, r->scratch);
     r->scratch = NULL;
@@ -358,7 +359,7 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
     return XM_OK;
 }
 
-/* The next power of two, from `least` on. */
+/* Returns the smallest least * 2^i that is >= n. */
 static int64_t
 power_above(int64_t n, int64_t least)
 {
@@ -367,17 +368,18 @@ power_above(int64_t n, int64_t least)
     return least < n ? n : least;
 }
 
-/* A plan has room for some more than the run at hand: so a batch whose sequences come and go, or
- * a context that grows, needs few plans. The rows of a run together are no more than a chunk's, or
- * exactly those that there are. */
+/* Returns the bindings for which a plan is made: tokens, batch and samples rounded up to a power of
+ * two, and past to at least 256. So a batch whose sequences come and go, or a context that grows,
+ * needs few plans. If the rounded rows are more than a chunk has, tokens and batch are not
+ * rounded. */
 static struct xm_bindings
 room_for(const struct xm_request *r)
 {
     static const struct {
         const char *symbol;
         int64_t least;
-        bool is_row;  /* rows are a product of those */
-        int64_t more; /* that the next run will have */
+        bool is_row;  /* the number of rows is the product of these symbols */
+        int64_t more; /* added before rounding, because the next run will have more */
     } classes[] = {{XM_SYMBOL_TOKENS, 1, true, 0},
                    {XM_SYMBOL_BATCH, 1, true, 0},
                    {XM_SYMBOL_SAMPLES, 1, false, 0},

@@ -31,7 +31,7 @@ xm_request_step_sum(const struct xm_request *r, uint32_t i)
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-/* The queue's times, to be put into the order of steps. */
+/* The queue's times, which are then sorted by step. */
 struct times {
     struct xm_launch_times *list;
     size_t n, capacity;
@@ -51,7 +51,7 @@ add_times(void *ctx, const struct xm_launch_times *one)
     t->list[t->n++] = *one;
 }
 
-/* The longest kernel of a step first. */
+/* Orders by step; the kernels of a step by time, the longest first. */
 static int
 by_step(const void *a, const void *b)
 {
@@ -92,7 +92,8 @@ row_of_step(const struct xm_request *r, uint32_t i)
                                    .multiply_adds = sum.multiply_adds};
 }
 
-/* The rows of what has label `label`, from list[at] on; where the next begins. */
+/* Calls fn for the kernels with this label (a step), which begin at list[at]; a step without
+ * kernels gets one row. Returns the index of the next label's first kernel. */
 static size_t
 give_rows(const struct xm_request *r, uint32_t label, const struct times *t, size_t at,
           xm_profile_row_fn fn, void *ctx)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Profile of a request (plugin/profile.h): times by the queue, which labels launches with their
- * step, work by the sizes of each run.
+ * Profile of a request (plugin/profile.h): the time of each step, which the queue measures because
+ * launches are labelled with their step, and the step's work, which follows from the sizes of each
+ * run.
  */
 #ifndef XM_PLUGIN_GPU_REQUEST_PROFILE_H
 #define XM_PLUGIN_GPU_REQUEST_PROFILE_H
@@ -17,9 +18,10 @@ extern "C" {
  * begin_trace and trace of struct xm_profile_ops (plugin/profile.h). */
 enum xm_status xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
                                   struct xm_error *err);
-/* Whether runs are measured: PERF_COUNT was set. */
+/* Returns whether r counts the work of steps, because PERF_COUNT was set (then times are measured,
+ * too) or xm_request_count_work was called. */
 bool xm_request_is_measured(const struct xm_request *r);
-/* Calls `fn` with a row for each step, with all counts 0. */
+/* Calls `fn` with a profile row for each step, which has the step's name and all counts 0. */
 void xm_request_name_steps(const struct xm_request *r, xm_profile_row_fn fn, void *ctx);
 void xm_request_reset_profile(struct xm_request *r);
 enum xm_status xm_request_begin_trace(struct xm_request *r, struct xm_error *err);
@@ -34,7 +36,7 @@ struct xm_step_sum {
 /* Adds a run of step i, under the current bindings of symbols, to r->sums; called by
  * request_run.c. */
 void xm_request_count_step(struct xm_request *r, uint32_t i);
-/* r's sum of step i; r counts. */
+/* Returns the sum of step i; r must count work (r->sums is set). */
 const struct xm_step_sum *xm_request_step_sum(const struct xm_request *r, uint32_t i);
 
 #ifdef __cplusplus

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs that are alike are recorded once and replayed.
+ * Recording and replaying the launches of runs that have the same sizes.
  *
- * A decoded token differs from the one before in its id, its position and the pages of its
- * sequence, which the host or primitives/choose writes to buffers, and in how attention cuts keys.
- * All other launches are the same, arguments included. To make them anew, from symbolic sizes to
- * bound arguments, costs the host some microseconds each, of which a token of 48 layers has 500.
+ * A decoded token differs from the one before it in its id, its position and the pages of its
+ * sequence, which the host or primitives/choose writes to buffers, and in how attention divides the
+ * keys. All other launches and their arguments are the same. To compute a launch from symbolic
+ * sizes and bind its arguments costs the host some microseconds, and a token of 48 layers has 500
+ * launches.
  *
- * What is recorded belongs to a plan, whose buffers it uses, and to the sizes of the run. Launches
- * of attention take the place of recorded ones, where only what differs is bound; when they become
- * others, the next run is recorded. Steps whose launches depend on more are run anew each time:
- * steps on the host, copies and oneDNN's kernels, whose commands are no launches of ours, and steps
- * with an expert cache.
+ * A recording belongs to a plan, whose buffers it uses, and to the sizes of the run. Launches of
+ * attention are computed in each run and compared with the recorded ones; only arguments that
+ * differ are bound. If a launch itself differs, the next run is recorded anew. These steps are not
+ * recorded: steps on the host, copies and oneDNN's kernels, which are no launches of xemoe's
+ * kernels, and steps with an expert cache.
  *
- * Only runs of few rows are recorded: what a prompt takes on the device hides what the host does.
+ * Only runs of few rows are recorded: for a prompt the time on the device hides the host's work.
  */
 #include <string.h>
 
 #include "plugin/gpu/request_run.h"
 #include "transformations/graph/symbols.h"
 
-/* Runs before one that is recorded, because what changes often is not worth it; rows of one that
- * is, at most. */
+/* ALIKE: the number of runs with equal sizes before one is recorded, because a recording of sizes
+ * that change often is not worth its cost. RECORDED_ROWS: most rows of a recorded run. */
 enum { ALIKE = 3, RECORDED_ROWS = 64 };
 
 void
@@ -53,7 +54,8 @@ has_few_rows(const struct xm_bindings *b)
     return tokens <= RECORDED_ROWS && batch <= RECORDED_ROWS / (tokens > 0 ? tokens : 1);
 }
 
-/* Without memory for it, or where the engine has no recordings, runs stay as they are. */
+/* Starts the recording of the current run. If there is no memory, or the engine cannot record, runs
+ * go on without a recording. */
 static void
 start(struct xm_request *r, struct xm_run_recording *rec)
 {
@@ -80,7 +82,8 @@ xm_request_begin_recording(struct xm_request *r)
         start(r, rec);
 }
 
-/* The launches of attention have become others, and stay so for long. */
+/* Drops the recording, so that the next run is recorded: launches of attention have changed, and
+ * will stay the same for many runs. */
 static void
 record_next(struct xm_run_recording *rec)
 {
@@ -100,7 +103,8 @@ xm_request_end_recording(struct xm_request *r, bool has_succeeded)
     rec->is_recording = false;
 }
 
-/* Whether the step's launches are those of any such run, or may take their place. */
+/* Returns whether the launches of a step can be recorded: they are the same in all runs of these
+ * sizes (is_steady), or recorded ones can be updated (attention). */
 static bool
 may_record(const struct xm_request *r, const struct xm_step *s)
 {
@@ -128,7 +132,8 @@ xm_request_replay(struct xm_request *r, const struct xm_recorded_step *s,
     return xm_queue_replay(r->queue, r->plan->recording.launches, s->first, s->n, err);
 }
 
-/* Only arguments that have changed are bound. */
+/* Runs a recorded step again, and replaces arguments of its recorded launches that have changed.
+ * Sets is_stale if a launch itself has changed. */
 static enum xm_status
 patch(struct xm_request *r, const struct xm_step *s, xm_step_fn run, struct xm_error *err)
 {

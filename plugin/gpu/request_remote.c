@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Inputs and outputs in memory of the device that others share.
+ * Inputs and outputs in remote tensors: memory on the device that the application shares.
  *
- * Inputs are copied into the request's own buffers, and results out of them: kernels may read
- * behind the end of what they are given, and the request's buffers have room for that. What the
- * host looks at is read once, when the run begins: ids, whose rows are checked, masks, the beam
- * index, and all of it where a prompt is cut into chunks or runs without its padding.
+ * Inputs are copied into the request's own buffers, and results out of them, because kernels may
+ * read behind the end of a buffer, and the request's buffers have room for that. Inputs that the
+ * host uses are read once, when the run begins: ids, which are checked, the key mask and the beam
+ * index. If a run is cut into chunks or its padding is left out, the host reads all inputs.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -72,7 +72,7 @@ xm_request_set_remote_input(struct xm_request *r, uint32_t input,
         return xm_fail(err, XM_NOT_FOUND, "there is no input %u", input);
     const struct xm_port *port = &r->program->ports.inputs[input];
     struct xm_host_tensor shape = *t;
-    shape.data = b; /* that there is something */
+    shape.data = b; /* any pointer but NULL, which the check would refuse */
     XM_TRY(xm_port_check(port, &shape, err));
     XM_TRY(check_buffer(r, b, "input", port->name, err));
     XM_TRY(check_room(b, t->bytes, "input", port->name, err));
@@ -117,7 +117,7 @@ xm_request_fetch_inputs(struct xm_request *r, bool all, struct xm_error *err)
         if (!r->remote_inputs[i].buffer)
             continue;
         if (!all)
-            r->inputs[i].data = NULL; /* of an earlier run */
+            r->inputs[i].data = NULL; /* a copy of an earlier run */
         if (host_looks_at(p, i) != all)
             XM_TRY(fetch(r, i, err));
     }

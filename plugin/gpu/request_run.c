@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One chunk: write its inputs and the tables of its sequences, enqueue every step in order.
+ * Runs one chunk: writes its inputs and the tables of its sequences, and enqueues every step in
+ * order.
  */
 #include "plugin/gpu/request_run.h"
 #include "plugin/gpu/step_work.h"
@@ -43,7 +44,8 @@ write_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
     return XM_OK;
 }
 
-/* Those that are on the device alone; behind all that the host writes while the queue is empty. */
+/* Enqueues copies of the inputs that are only in remote tensors. Called after the host has written
+ * the other inputs: these writes need no wait while the queue is empty. */
 static enum xm_status
 copy_inputs(struct xm_request *r, const struct xm_host_tensor *inputs,
             struct xm_error *err)
@@ -104,8 +106,8 @@ copy_parts(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return XM_OK;
 }
 
-/* dst repeats src: each axis is walked as (element, repetition), innermost first; the
- * order does not matter. */
+/* Sets *s to the copy of a TILE, by which dst repeats src. Each axis becomes two: elements and
+ * repetitions. The innermost axis comes first; the order does not matter. */
 static void
 tile_space(struct xm_copy_space *s, const struct xm_operand *src,
            const struct xm_operand *dst)
@@ -175,7 +177,8 @@ run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *er
 
 /* ---- the loop ------------------------------------------------------------------- */
 
-/* A step all of whose results are empty has nothing to do (no tokens, no past). */
+/* Returns whether all results of a step are empty (no tokens, say), so that it need not run. Host
+ * steps always run. */
 static bool
 is_empty(const struct xm_request *r, const struct xm_step *s)
 {
@@ -190,7 +193,8 @@ is_empty(const struct xm_request *r, const struct xm_step *s)
     return is_empty;
 }
 
-/* Its time begins when what it waits for is done. */
+/* Runs a host step. If times are measured, first waits for the queue, so that the step's time does
+ * not include the wait for its operands. */
 static enum xm_status
 run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
@@ -203,7 +207,8 @@ run_host(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return XM_OK;
 }
 
-/* Whether the step takes rows out of those of one sequence (batch), and they are one stretch. */
+/* Returns whether the step gathers the rows whose results are wanted (xm_program.chosen_rows), and
+ * these are consecutive. */
 static bool
 takes_stretch(const struct xm_request *r, const struct xm_step *s)
 {
@@ -211,7 +216,7 @@ takes_stretch(const struct xm_request *r, const struct xm_step *s)
            s->in[1] == r->program->chosen_rows;
 }
 
-/* A copy where a kernel would gather: a token that decodes alone needs no launch more. */
+/* Copies consecutive rows in place of a gather kernel, which saves a launch. */
 static enum xm_status
 copy_stretch(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
@@ -274,8 +279,8 @@ call_hook(struct xm_request *r, uint32_t step, struct xm_error *err)
     return status;
 }
 
-/* A prompt's steps take long, and a cancel cannot call back what is enqueued: of them at most
- * 2 PACE are ahead of the device. A decoded token is enqueued whole. */
+/* The steps of a prompt take long, and enqueued steps cannot be cancelled: so the host is at most
+ * 2 * PACE steps ahead of the device. The steps of a decoded token are all enqueued at once. */
 enum { PACE = 8 };
 
 static enum xm_status
@@ -293,8 +298,9 @@ keep_pace(struct xm_request *r, uint32_t step, struct xm_error *err)
     return XM_OK;
 }
 
-/* Drivers collect commands until they are flushed. The device begins with the first of a run, and
- * has work left while the host enqueues eight times as many as before. */
+/* Drivers collect commands until they are flushed. The queue is flushed after the first
+ * FIRST_LAUNCHES launches of a run, so that the device begins early, and then each time the number
+ * of launches has grown by the factor MORE_LAUNCHES. */
 enum { FIRST_LAUNCHES = 8, MORE_LAUNCHES = 8 };
 
 static enum xm_status
@@ -314,8 +320,7 @@ run_steps(struct xm_request *r, struct xm_error *err)
     const struct xm_program *p = r->program;
     const bool only_counts = xm_engine_only_counts(p->engine);
     uint64_t waits, kernels, flush_at = FIRST_LAUNCHES;
-    if (only_counts &&
-        !r->enqueues_counted) { /* all memory is taken; nothing to compute */
+    if (only_counts && !r->enqueues_counted) { /* a counting engine computes nothing */
         for (uint32_t i = 0; i < p->n_steps && r->sums; i++)
             if (!is_empty(r, &p->steps[i]))
                 xm_request_count_step(r, i);
@@ -380,6 +385,6 @@ xm_request_run_again(struct xm_request *r, struct xm_kv_sequence *const *sequenc
 {
     XM_TRY(xm_kv_tables_advance(r->tables, sequences, n, r->queue, err));
     XM_TRY(xm_request_make_plan(
-        r, err)); /* the same one, of the same sizes; scratch may grow */
+        r, err)); /* finds the same plan, because sizes are the same; scratch may grow */
     return enqueue_steps(r, err);
 }

@@ -7,10 +7,10 @@
 #include "plugin/gpu/verify_operands.h"
 
 /* clang-format off */
-/* Largest error of a row by the coarsest element type of floats among a step's operands; the first
- * that is met. Measured on the test models with PoCL: 3e-4 with f16, which is one rounding, and
- * 5e-7 with f32. The rest is for long sums in another order and for devices that keep
- * intermediates in f16. */
+/* The largest allowed error of a row. The first row of this table whose type an operand of the step
+ * has counts, so the coarsest type does. Errors measured on the test models with PoCL: 3e-4 with
+ * f16, which is one rounding, and 5e-7 with f32. The margin is for long sums in another order and
+ * for devices that keep intermediates in f16. */
 static const struct {
     enum xm_element element;
     double tolerance;
@@ -21,10 +21,13 @@ static const struct {
 /* clang-format on */
 
 enum {
-    ROUNDINGS = 4 /* times what one rounding at random has done: the worst of many rows */
+    /* A row may be off by this many times the change that random rounding of the operands causes,
+     * because the worst of many rows is compared. */
+    ROUNDINGS = 4
 };
 
-/* Whether a step reads a cache of this type, which is no operand. */
+/* Returns whether a step of attention reads a KV cache of this type. The cache is no operand of the
+ * step. */
 static bool
 reads_cache_of(const struct xm_verify_step *v, enum xm_element e)
 {
@@ -55,16 +58,17 @@ element_at(const struct xm_tensor *t, uint64_t i, double limit)
     return isnan(x) ? x : fmax(-limit, fmin(limit, x));
 }
 
-/* Whether the device's type could not hold a number. Masks are of the largest f32 in place of
- * infinity. */
+/* Returns whether the device has infinity where the reference has a finite number. References above
+ * 1e38 are allowed to be infinite: masks have the largest f32 in place of infinity. */
 static bool
 has_overflowed(double device, double reference)
 {
     return isinf(device) && fabs(reference) < 1e38;
 }
 
-/* Both sides are held inside what the device's type can say. Zero against almost zero is no
- * error. */
+/* Returns the relative error of the row of n elements at `at`. Both sides are clamped to the range
+ * of the device's type. The divisor has a lower bound, so that a tiny number where the reference is
+ * zero is no error. An overflow or NaN gives infinity. */
 static double
 row_error(const struct xm_tensor *device, const struct xm_tensor *reference, uint64_t at,
           uint64_t n, bool is_half)
@@ -85,7 +89,7 @@ row_error(const struct xm_tensor *device, const struct xm_tensor *reference, uin
 }
 
 static const double MOST_ROUNDED =
-    0.5; /* what is further off is wrong, or nothing is right */
+    0.5; /* most that rounding may add to a tolerance; larger errors are always reported */
 
 double
 xm_step_check_severity(const struct xm_step_check *c)
@@ -93,19 +97,21 @@ xm_step_check_severity(const struct xm_step_check *c)
     return c->tolerance > 0.0 ? c->error / c->tolerance : c->error > 0.0 ? INFINITY : 0.0;
 }
 
-/* What the device has made of some rows, and what it should have. */
+/* Rows that the device has computed, and the reference's rows. */
 struct comparison {
     const char *part; /* NULL: the step's result */
     enum xm_element element;
     const struct xm_tensor *device, *reference;
-    /* of the reference, off by rounding: how many of them there are, and how far rows may be off
-     * for each unit of what they are */
+    /* [n_rounded] the reference's rows with random rounding errors. The error of a device's row may
+     * be up to `roundings` times the largest error of these rows. */
     struct xm_tensor *const *rounded;
     uint32_t n_rounded;
     double roundings;
 };
 
-/* Keeps the worst row. One that rounding alone changes, by steep logits, may be further off. */
+/* Compares all rows, and keeps the worst in *out: the row with the largest ratio of error to
+ * tolerance. The tolerance is larger for a row that rounding alone changes much, as softmax of
+ * steep logits does. */
 static enum xm_status
 compare(const struct comparison *c, double tolerance, struct xm_step_check *out,
         struct xm_error *err)
@@ -156,7 +162,7 @@ check_results(const struct xm_verify_step *v, const struct xm_verify_results *r,
     return XM_OK;
 }
 
-/* All rows that a token of the run may see, not only the new ones: none has changed since. */
+/* Compares all rows of the cache, not only the new ones: earlier rows must not have changed. */
 static enum xm_status
 check_cache(const struct xm_verify_step *v, const struct xm_verify_results *r,
             struct xm_step_check *out, struct xm_error *err)
@@ -198,7 +204,7 @@ struct xm_step_checker {
     struct xm_request *request;
     xm_step_check_fn fn;
     void *ctx;
-    struct xm_state_store *states; /* of the reference */
+    struct xm_state_store *states; /* the reference's states */
 };
 
 static enum xm_status

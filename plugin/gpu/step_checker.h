@@ -19,9 +19,8 @@
 struct xm_step_checker;
 
 /* Checks every step of `r` from now on and calls `fn` with the result, until the checker is
- * destroyed; destroy it before the request. The reference starts with empty states: create the
- * checker when those of the request are empty, too. XM_INVALID: the program has not kept its
- * graph. */
+ * destroyed. Destroy it before the request. The reference starts with empty states, so create the
+ * checker while the request's states are empty. XM_INVALID: the program has not kept its graph. */
 enum xm_status xm_step_checker_create(struct xm_request *r, xm_step_check_fn fn,
                                       void *ctx, struct xm_step_checker **out,
                                       struct xm_error *err);

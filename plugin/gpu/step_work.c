@@ -3,7 +3,7 @@
 
 /* ---- operands ------------------------------------------------------------------------ */
 
-/* Dimensions that the bindings do not fix count as 0: nothing is known of such a value. */
+/* Returns the size of a dimension under the bindings; 0: they do not determine it. */
 static uint64_t
 dim_of(const struct xm_shape *shape, uint32_t axis, const struct xm_bindings *b)
 {
@@ -46,7 +46,8 @@ rows_of(const struct xm_program *p, const struct xm_step *s, const struct xm_bin
     return n;
 }
 
-/* A key mask is read where there is padding only; a form is what its value is, once more. */
+/* Returns whether the bytes of an operand count. The key mask does not, because it is read only if
+ * there is padding. A form does not, because it is a copy of another value. */
 static bool
 is_counted(const struct xm_program *p, const struct xm_step *s, uint32_t operand)
 {
@@ -55,7 +56,8 @@ is_counted(const struct xm_program *p, const struct xm_step *s, uint32_t operand
            !(s->kind == XM_STEP_ATTENTION && operand == XM_ATTENTION_KEY_MASK);
 }
 
-/* The operand of which as much is read as is written, and the result; false: there is none. */
+/* Finds the operand of a gather or slice, of which only as many bytes are read as the result has,
+ * and the result. False: the step is neither. */
 static bool
 find_picked(const struct xm_step *s, uint32_t *operand, uint32_t *result)
 {
@@ -91,7 +93,7 @@ within(uint64_t positions, uint64_t window)
     return window && window < positions ? window : positions;
 }
 
-/* Positions that `tokens` behind `past` see, in all. */
+/* Returns the sum over `tokens` tokens behind `past` positions of the positions that each sees. */
 static uint64_t
 positions_seen(const struct xm_step_cost *c, uint64_t past, uint64_t tokens)
 {
@@ -127,7 +129,8 @@ xm_step_weight_bytes(const struct xm_step_cost *c, uint64_t rows)
            (experts < c->all_expert_bytes ? experts : c->all_expert_bytes);
 }
 
-/* For each element of the result, so many as are summed. */
+/* Returns the multiply-adds of a product of activations: the result's elements times the size of
+ * the axis that is summed over. */
 static uint64_t
 inner_multiply_adds(const struct xm_program *p, const struct xm_step *s,
                     const struct xm_bindings *b)

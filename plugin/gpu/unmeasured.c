@@ -10,7 +10,7 @@
 
 struct found {
     struct xm_timed_problem problem;
-    double bytes; /* that a token reads, in all layers */
+    double bytes; /* that all layers with this problem read for a token */
 };
 
 struct list {
@@ -71,7 +71,8 @@ add_lines(struct list *list, const struct xm_strbuf *lines, struct xm_error *err
     return s;
 }
 
-/* Most bytes first; the order of equal ones is that of the text, so that it never changes. */
+/* Orders by bytes, most first; problems with equal bytes by their text, so that the order is always
+ * the same. */
 static int
 by_bytes(const void *a, const void *b)
 {

@@ -15,9 +15,10 @@ extern "C" {
 
 struct xm_program;
 
-/* Appends their problems (primitives/timed_problem.h), without tokens, one a line and each once;
- * first those of which all layers together read the most bytes for a token. Nothing where there is
- * no CACHE_DIR, or kept rows are not wanted. */
+/* Appends the problems of these steps (primitives/timed_problem.h) without the number of tokens,
+ * one a line. Equal problems of several layers are one line. The problems whose layers together
+ * read the most bytes for a token come first. Appends nothing if CACHE_DIR is not set, or if
+ * measured choices are not to be used. */
 enum xm_status xm_program_unmeasured(const struct xm_program *p, struct xm_strbuf *out,
                                      struct xm_error *err);
 

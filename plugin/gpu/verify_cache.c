@@ -6,7 +6,7 @@
 #include "plugin/gpu/request_run.h"
 #include "runtime/reference/reference.h"
 
-/* The cache of a step's layer during a run. */
+/* The KV cache of a step's layer during a run, as the host reads it. */
 struct cache {
     const struct xm_request *request;
     const struct xm_kv_layer *layer;
@@ -15,10 +15,10 @@ struct cache {
     struct xm_kv_page page;
     uint64_t page_tokens;
     int32_t *words, *begins; /* BLOCK_INDICES, BLOCK_INDICES_BEGINS */
-    uint8_t *bytes;          /* of a page                           */
+    uint8_t *bytes;          /* the bytes of the page read last     */
 };
 
-/* A state, [S, positions, heads, n], and where its part of a page is. */
+/* The tensor of a state, [sequences, positions, heads, n], and the place of its rows in a page. */
 struct state {
     enum xm_element stored;
     struct xm_tensor *t;
@@ -71,7 +71,7 @@ close_cache(struct cache *c)
     xm_free(c->bytes);
 }
 
-/* The first position of a sequence that one of the run's tokens sees. */
+/* Returns the first position of a sequence that one of the run's tokens sees. */
 static uint64_t
 first_seen(const struct cache *c, uint64_t past)
 {
@@ -79,7 +79,7 @@ first_seen(const struct cache *c, uint64_t past)
     return window && past + 1 > window ? past + 1 - window : 0;
 }
 
-/* All heads of a position that is in the page whose bytes there are. */
+/* Decodes the rows of all heads of a position from c->bytes, the bytes of its page. */
 static void
 unpack_position(const struct cache *c, const struct state *s, uint64_t sequence,
                 uint64_t position)
@@ -120,7 +120,7 @@ copy_of(const struct xm_tensor *t, struct xm_tensor **out, struct xm_error *err)
     return XM_OK;
 }
 
-/* Whether the cache has as many sequences and positions as the states. */
+/* Returns whether the cache has as many sequences and positions as the reference's states. */
 static bool
 agrees(const struct cache *c, const struct xm_tensor *k, const struct xm_tensor *v)
 {

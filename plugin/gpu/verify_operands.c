@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a step's operands to its node's and back.
+ * Evaluates the node of a step with the host reference, from the operands that the device had.
  *
- * Which of the node's inputs and results its operands are is said by the step. What is not among
- * them comes from the graph: constants and small weights are evaluated, large weights stay packed
- * (the reference reads them itself), shapes follow from the symbols' values.
+ * The step says which input or result of the node each of its operands is. Inputs of the node that
+ * are no operands come from the graph: constants and small weights are evaluated, large weights
+ * stay packed (the reference reads them itself), shapes follow from the symbols' values.
  */
 #include "plugin/gpu/verify_operands.h"
 
@@ -35,7 +35,7 @@ xm_verify_result(const struct xm_verify_step *v, uint32_t i)
     return &v->operands[at];
 }
 
-/* NULL: input i of the node is no operand. */
+/* Returns the operand that is input i of the node; NULL: there is none. */
 static const struct xm_operand *
 input_of(const struct xm_verify_step *v, uint32_t i)
 {
@@ -48,7 +48,8 @@ input_of(const struct xm_verify_step *v, uint32_t i)
 
 /* ---- operands as tensors ----------------------------------------------------------- */
 
-/* All floats are held as f32, so that the reference sees one float type. */
+/* Reads an operand from the device into a new tensor. Floats become f32, so that the reference sees
+ * one float type; integers become `integer`. */
 static enum xm_status
 read_as(const struct xm_verify_step *v, const struct xm_operand *o,
         enum xm_element integer, struct xm_tensor **out, struct xm_error *err)
@@ -81,7 +82,7 @@ xm_verify_read(const struct xm_verify_step *v, const struct xm_operand *o,
     return read_as(v, o, o->element, out, err);
 }
 
-/* Known integers: shapes, axes. */
+/* Makes a tensor of a value whose integers are known from the graph: shapes, axes. */
 static enum xm_status
 content_tensor(const struct xm_verify_step *v, const struct xm_value *value,
                struct xm_tensor **out, struct xm_error *err)
@@ -97,7 +98,8 @@ content_tensor(const struct xm_verify_step *v, const struct xm_value *value,
     return XM_OK;
 }
 
-/* An operand that never was on the device. Weights of two and more dimensions stay NULL. */
+/* Makes a tensor of an input that was never on the device. *out stays NULL for weights of two and
+ * more dimensions, which the reference reads itself. XM_NOT_FOUND: the graph does not know it. */
 static enum xm_status
 graph_tensor(const struct xm_verify_step *v, const struct xm_value *value,
              struct xm_tensor **out, struct xm_error *err)
@@ -122,14 +124,14 @@ input_tensor(const struct xm_verify_step *v, uint32_t i, struct xm_tensor **out,
     const struct xm_value *value = xm_in(n, i);
     const struct xm_operand *o = input_of(v, i);
     if (xm_is_none(value) || (o && !o->buffer))
-        return XM_OK; /* the host has read it: which sequence it is, and there is one */
+        return XM_OK; /* the beam index, which the host has applied */
     return o ? read_as(v, o, value->type.element, out, err)
              : graph_tensor(v, value, out, err);
 }
 
 /* ---- the reference ----------------------------------------------------------------- */
 
-/* The largest magnitude among the n elements that begin at a multiple of n and have element i. */
+/* Returns the largest magnitude in the block of n elements that has element i. */
 static float
 most_around(const struct xm_tensor *t, uint64_t i, uint64_t n)
 {
@@ -139,10 +141,11 @@ most_around(const struct xm_tensor *t, uint64_t i, uint64_t n)
     return most;
 }
 
-/* Half a unit of element i of rows of n: of f16 and f32 in the last place; of i8 the largest of a
- * block by 254, and an eighth more for its scale; of u4, whose levels are further apart the larger
- * they are, a sixteenth of it, which is what errors are in the mean where all elements are among
- * the largest. Those of few bits are not below that of the least scale. */
+/* Returns half the distance of adjacent numbers of type `stored` at element i of rows of n.
+ * f16, f32: half a unit in the last place. i8: 1/254 of the block's largest magnitude, and 1/8 more
+ * because the scale is rounded, too. u4: 1/16 of the block's largest magnitude; the levels of u4
+ * are further apart the larger they are, and this is the mean error if all elements are large. i8
+ * and u4 have a lower bound, that of the smallest scale. */
 static float
 half_unit(const struct xm_tensor *t, enum xm_element stored, uint64_t i, uint64_t n)
 {
@@ -159,8 +162,8 @@ half_unit(const struct xm_tensor *t, enum xm_element stored, uint64_t i, uint64_
     }
 }
 
-/* Each element up or down by half a unit, at random, of rows as they are stored: rotated where the
- * cache rotates them. NULL: out of memory. */
+/* Returns a copy of t with each element half a unit larger or smaller, at random. If a cache of
+ * this type rotates rows, the error is added to the rotated rows. NULL: no memory. */
 static struct xm_tensor *
 off_by_rounding(const struct xm_tensor *t, enum xm_element stored, uint32_t seed)
 {
@@ -198,7 +201,7 @@ run_reference(const struct xm_verify_step *v, struct xm_tensor *const *in,
 
 /* ---- attention ---------------------------------------------------------------------- */
 
-/* Its result of queries that come alone, with these keys and values as states. */
+/* Computes attention of the queries q to these cached keys and values, without new ones. */
 static enum xm_status
 attend(const struct xm_verify_step *v, struct xm_tensor *const *in, struct xm_tensor *q,
        struct xm_tensor *const *cached, struct xm_tensor **out, struct xm_error *err)
@@ -220,8 +223,8 @@ attend(const struct xm_verify_step *v, struct xm_tensor *const *in, struct xm_te
     return s;
 }
 
-/* The same of operands that are off as the device's type of activations may change them on their
- * way: softmax raises that. */
+/* Computes attention of the queries to the cached keys and values, all with random errors of the
+ * size that the device's type of activations causes. Shows how much softmax amplifies them. */
 static enum xm_status
 attend_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in, uint32_t seed,
                struct xm_tensor *const *cached, struct xm_tensor **out,
@@ -243,15 +246,15 @@ attend_rounded(const struct xm_verify_step *v, struct xm_tensor *const *in, uint
     return s;
 }
 
-/* What a cache of few bits does to keys is far more than what is looked for, and where logits are
- * steep it turns softmax to another position: then a result of exact keys has nothing in common
- * with one of cached keys that are as near to them as they can be. So the reference attends to what
- * the cache holds, and that is compared apart (xm_verify_stored). */
+/* The reference attends to the keys and values that the device's cache holds, not to exact ones. A
+ * cache of few bits changes keys far more than the errors to be found; where logits are steep,
+ * softmax then chooses another position, and the results have nothing in common. The contents of
+ * the cache are compared separately (xm_verify_stored). */
 static enum xm_status
 evaluate_attention(const struct xm_verify_step *v, struct xm_tensor *const *in,
                    struct xm_verify_results *out, struct xm_error *err)
 {
-    struct xm_tensor *of_exact = NULL; /* what is wanted of it are the states */
+    struct xm_tensor *of_exact = NULL; /* evaluated only to update v->states */
     XM_TRY(run_reference(v, in, v->states, &of_exact, err));
     xm_tensor_destroy(of_exact);
     XM_TRY(xm_verify_cache(v->request, v->step, v->states, out->cached, err));
@@ -296,7 +299,7 @@ xm_verify_reference(const struct xm_verify_step *v, struct xm_verify_results *ou
     out->reference = xm_calloc(xm_verify_n_results(v) + 1, sizeof(*out->reference));
     if (!out->reference)
         return xm_no_memory(err, "a step's results");
-    if (!n) /* a conversion between element types: the same numbers */
+    if (!n) /* a conversion between element types: the reference is its operand */
         return xm_verify_read(v, input_of(v, 0), out->reference, err);
     struct xm_tensor **in = xm_calloc(n->n_in + 1, sizeof(struct xm_tensor *));
     if (!in)

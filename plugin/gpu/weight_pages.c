@@ -10,7 +10,7 @@
 #include "runtime/host_memory.h"
 #include "runtime/util/memory.h"
 
-enum { PIECE = 8 << 20 }; /* bytes that are asked of the disk ahead */
+enum { PIECE = 8 << 20 }; /* bytes that the system is asked to read ahead */
 
 struct xm_weight_pages {
     pthread_t thread;
@@ -21,7 +21,8 @@ struct xm_weight_pages {
     struct xm_bytes part[];
 };
 
-/* Whether kernels read the stored bytes of weight `i`, and no weight before it has the same. */
+/* Returns whether kernels read the bytes of weight i in the mapped file, and no earlier weight of
+ * the program has the same bytes. */
 static bool
 lies_in_file(const struct xm_program *p, uint32_t i)
 {
@@ -72,13 +73,14 @@ touch_all(void *arg)
     return NULL;
 }
 
-/* Signals go to the program's own threads. */
+/* Starts the thread with all signals blocked, so that the application's threads get them, except
+ * SIGBUS. False: the system refuses. */
 static bool
 start(struct xm_weight_pages *s)
 {
     sigset_t all, before;
     sigfillset(&all);
-    sigdelset(&all, SIGBUS); /* of a file that was shortened */
+    sigdelset(&all, SIGBUS); /* a read beyond the end of a truncated file raises it */
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool ok = pthread_create(&s->thread, NULL, touch_all, s) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);

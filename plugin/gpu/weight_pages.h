@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pages of weights that kernels read where they lie in a mapped file. The first access to a page
- * costs a fault, and a disk's answer where the system has not read it yet: experts are met in no
- * order, in parts of some KiB. So a thread of the program's own touches all of them once, in the
- * order of the steps, while the first run is being prepared.
+ * Reads the pages of those weights ahead that kernels read directly from a mapped file. The first
+ * access to a page costs a page fault, and a read of the disk if the system has not read the page
+ * yet. Kernels read experts in random order, in parts of some KiB, which is slow on a disk. So a
+ * thread of the program touches all pages once, in the order of the steps, while the first run is
+ * being prepared.
  */
 #ifndef XM_PLUGIN_GPU_WEIGHT_PAGES_H
 #define XM_PLUGIN_GPU_WEIGHT_PAGES_H
@@ -16,15 +17,16 @@ extern "C" {
 
 struct xm_weight_pages;
 
-/* Starts the thread for the weights of `p`, which is complete and outlives it. *out is NULL where
- * there is nothing to touch, because the device has copies, or only counts, or has only parts of
- * the weights; where the host has not enough free memory for all of them; and where the system
- * refuses a thread. Kernels then meet the pages as they come. XM_NO_MEMORY. */
+/* Starts the thread for the weights of `p`, which is complete and outlives the thread. *out is
+ * NULL, and kernels take the page faults, in these cases: no weight is read from its file, because
+ * the device has copies; the engine only counts; the program is one part of a split model; the
+ * weights do not fit in the host's free memory; the system refuses a thread. XM_NO_MEMORY: no
+ * memory for the list of weights. */
 enum xm_status xm_weight_pages_start(const struct xm_program *p,
                                      struct xm_weight_pages **out, struct xm_error *err);
-/* Ends the thread; returns when it has ended. NULL is allowed. */
+/* Stops the thread, waits until it has ended, and frees `pages`; NULL is allowed. */
 void xm_weight_pages_stop(struct xm_weight_pages *pages);
-/* Bytes that have not been touched yet; 0 for NULL. From any thread. */
+/* Returns the number of bytes that have not been touched yet; 0 for NULL. For any thread. */
 uint64_t xm_weight_pages_left(const struct xm_weight_pages *pages);
 
 #ifdef __cplusplus
