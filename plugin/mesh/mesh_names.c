@@ -52,7 +52,7 @@ fail_shares(const struct xm_mesh_devices *d, const char *shares, const char *why
                    shares, why, d->n);
 }
 
-/* "0.7,0.3)" */
+/* Parses the shares behind the '(', such as "0.7,0.3)", one for each device. */
 static enum xm_status
 parse_shares(struct xm_mesh_devices *d, const char *shares, struct xm_error *err)
 {

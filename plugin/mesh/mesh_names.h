@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of meshes: "MESH:GPU.0,GPU.1(0.7,0.3)", or a list alone, "GPU.0,GPU.1". The numbers in
- * parentheses are the devices' shares of the weights, in any unit; without them all have equal
- * ones.
+ * Names of meshes: "MESH:GPU.0,GPU.1(0.7,0.3)", or only a list, "GPU.0,GPU.1". The numbers in
+ * parentheses are the devices' shares of the weights, in any unit; without them all shares are
+ * equal.
  */
 #ifndef XM_PLUGIN_MESH_MESH_NAMES_H
 #define XM_PLUGIN_MESH_MESH_NAMES_H
@@ -22,10 +22,12 @@ struct xm_mesh_devices {
     double share[XM_MOST_RANKS];
 };
 
-/* The list of a mesh's name; NULL: `device`, which may be NULL, is no such name. */
+/* Returns the list of devices in the name of a mesh; NULL: `device`, which may be NULL, is not the
+ * name of a mesh. */
 const char *xm_mesh_list(const char *device);
-/* Of `ranks` devices, for all of which one name alone stands; 0: as many as names. Shares are
- * one each. XM_INVALID: fewer than two devices, too many, or another number than that. */
+/* Parses a list of devices with or without shares; shares that it lacks are 1. `ranks`: the number
+ * of devices that the list must have; a list of one name then stands for `ranks` times that device;
+ * 0: any number. XM_INVALID: fewer than two devices, too many, or not `ranks` devices. */
 enum xm_status xm_mesh_parse(const char *list, uint32_t ranks,
                              struct xm_mesh_devices *out, struct xm_error *err);
 

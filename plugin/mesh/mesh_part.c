@@ -43,7 +43,7 @@ xm_mesh_wish(const struct xm_mesh_devices *d, const char *policy,
     return XM_OK;
 }
 
-/* NULL: no memory. */
+/* Returns the text that `print` appends, which the caller frees with xm_free; NULL: no memory. */
 static char *
 text_of(const struct xm_split *split,
         void (*print)(const struct xm_split *s, struct xm_strbuf *out))
@@ -55,7 +55,7 @@ text_of(const struct xm_split *split,
     return copy;
 }
 
-/* Whether the value has rows of chosen tokens only. */
+/* Returns whether the value has rows only of tokens whose logits are wanted. */
 static bool
 is_of_chosen(const struct xm_value *v)
 {
@@ -91,7 +91,8 @@ take_exchanges(struct xm_mesh_parts *p, const struct xm_split *split,
     return p->exchanges && p->exchange_kinds ? XM_OK : xm_no_memory(err, "a mesh");
 }
 
-/* Ranks of other devices may have been rewritten otherwise, and would exchange something else. */
+/* Refuses a split whose exchanges differ from those of rank 0: passes may have rewritten the graph
+ * differently for another kind of device. */
 static enum xm_status
 check_alike(const struct xm_mesh_parts *p, const struct xm_split *split,
             struct xm_error *err)
@@ -108,7 +109,7 @@ check_alike(const struct xm_mesh_parts *p, const struct xm_split *split,
                               p->devices->name[0], p->devices->name[p->end->rank]);
 }
 
-/* FNV-1a. */
+/* Adds n bytes to a hash (FNV-1a). */
 static uint64_t
 mix(uint64_t hash, const void *bytes, uint64_t n)
 {
@@ -152,7 +153,7 @@ xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
     struct xm_kept_graph *kept = NULL;
     struct xm_split *split = NULL;
     struct xm_graph *part = NULL;
-    XM_TRY(xm_graph_keep(g, &kept, err)); /* the part refers to its constants */
+    XM_TRY(xm_graph_keep(g, &kept, err)); /* the part uses the whole graph's constants */
     p->fingerprint = fingerprint(kept->graph);
     p->weight_format = find_weight_format(kept->graph);
     enum xm_status s = xm_split_plan(kept->graph, &p->wish, &split, err);

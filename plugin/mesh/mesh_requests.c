@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests of a mesh: one of each rank, told the same.
+ * Requests of a mesh: a request of each rank; all of them get the same calls.
  */
 #include "plugin/mesh/mesh.h"
 #include "plugin/mesh/mesh_check.h"
@@ -67,7 +67,7 @@ infer_run(struct xm_infer *base, struct xm_error *err)
         return r->check.whole ? xm_mesh_check_run(&r->check, r->rank, r->mesh->n, err)
                               : XM_OK;
     xm_mesh_level_all(r->mesh, past_of, shorten,
-                      r); /* they were at different chunks, maybe */
+                      r); /* ranks may have failed in different chunks */
     r->check.is_apart = true;
     return s;
 }
@@ -139,7 +139,7 @@ infer_resume(struct xm_infer *base)
         r->check.whole->ops->resume(r->check.whole);
 }
 
-/* Rank 0 tells: the others are where it is. */
+/* Watches rank 0: the other ranks progress with it. */
 static void
 infer_watch(struct xm_infer *base, xm_tokens_fn fn, void *ctx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sequences and batches of a mesh: one of each rank. What ranks decide about pages (prefixes that
- * are taken over, windows that are released) follows from what they are told, which is the same.
+ * Sequences and batches of a mesh: a sequence or batch of each rank. All ranks get the same calls,
+ * so they make the same decisions about pages (reused prefixes, released windows).
  */
 #include "plugin/mesh/mesh.h"
 
@@ -90,7 +90,8 @@ sequence_identify(const struct xm_sequence *base, struct xm_strbuf *out,
         "in a mesh each device has a part of the cache, and parts are not saved");
 }
 
-/* Which says why they cannot be saved; nothing else is asked then. */
+/* Sequences of a mesh cannot be saved: identify fails with the reason, and then no other member is
+ * called. */
 static const struct xm_sequence_file_ops no_files = {.identify = sequence_identify};
 
 static const struct xm_sequence_ops sequence_ops = {
@@ -102,7 +103,7 @@ static const struct xm_sequence_ops sequence_ops = {
     .file = &no_files,
 };
 
-/* Of the mesh, or forks of `from`. */
+/* Creates a sequence of mesh m or, if m is NULL, a fork of `from`. */
 static enum xm_status
 make_sequence(const struct xm_mesh *m, const struct mesh_sequence *from,
               struct xm_sequence **out, struct xm_error *err)
@@ -148,10 +149,10 @@ xm_mesh_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
 
 struct mesh_batch {
     struct xm_batch base;    /* first */
-    struct xm_infer control; /* of the batch */
+    struct xm_infer control; /* base.control: cancels and watches the ranks' batches */
     struct xm_mesh *mesh;    /* borrowed: base.compiled holds it */
     struct xm_batch *rank[XM_MOST_RANKS];
-    struct xm_batch_row *rows; /* [n][capacity], owned: those of each rank */
+    struct xm_batch_row *rows; /* owned; [rank][capacity] rows of the ranks' batches */
     uint32_t capacity, n_rows;
 };
 
@@ -194,7 +195,8 @@ run_rank(uint32_t rank, void *ctx, struct xm_error *err)
                                    b->n_rows, err);
 }
 
-/* A rank that had ended when another failed has longer sequences than before. */
+/* Runs the batches of all ranks. If a rank fails, ranks that had ended before have longer
+ * sequences: so all sequences are made equally long again. */
 static enum xm_status
 batch_run(struct xm_batch *base, const struct xm_batch_row *rows, uint32_t n,
           struct xm_error *err)
@@ -269,7 +271,7 @@ control_stats(const struct xm_infer *r, struct xm_request_stats *out)
     xm_mesh_sum_stats(of, b->mesh->n, out);
 }
 
-/* What is checked are requests. */
+/* Refuses a check of steps: only requests of a mesh can be checked. */
 static enum xm_status
 control_check(struct xm_infer *r, xm_step_check_fn fn, void *ctx, struct xm_error *err)
 {
