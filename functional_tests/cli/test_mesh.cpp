@@ -543,6 +543,15 @@ TEST_F(Mesh, AProcessorIsSeveralDevices)
 
 /* ---- one device where several are expected, and several where one is ----------------------- */
 
+TEST(MeshInfo, NamesTheStepsThatWaitForOtherRanks)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    const Outcome o = run({"info", qwen, "-v", "-d", "CPU,CPU", "--split", "tensor"});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(o.out.find(" = all_reduce (collective) v"), std::string::npos) << o.out;
+}
+
 TEST(MeshInfo, SaysWhatEachRankRuns)
 {
     const Words words = {"info", qwen, "-v", "-d", "REFERENCE,REFERENCE", "--split"};

@@ -80,7 +80,11 @@ print_values(const struct xm_program *p, const uint32_t *ids, uint32_t n,
 void
 xm_program_print(const struct xm_program *p, struct xm_strbuf *out)
 {
-    static const char *const kinds[] = {"", " (cache)", " (copy)", " (host)"};
+    static const char *const kinds[] = {[XM_STEP_PRIMITIVE] = "",
+                                        [XM_STEP_ATTENTION] = " (cache)",
+                                        [XM_STEP_COPY] = " (copy)",
+                                        [XM_STEP_HOST] = " (host)",
+                                        [XM_STEP_COLLECTIVE] = " (collective)"};
     for (uint32_t i = 0; i < p->n_steps; i++) {
         const struct xm_step *s = &p->steps[i];
         xm_strbuf_printf(out, "%4u", s->id);
