@@ -31,7 +31,7 @@ install(TARGETS xemoe EXPORT xemoeTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LI
         INCLUDES DESTINATION ${XM_INCLUDE_DESTINATION})
 if(TARGET xemoe_mpi)
     add_dependencies(products xemoe_mpi)
-    install(TARGETS xemoe_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/xemoe)
+    install(TARGETS xemoe_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/xemoe COMPONENT mpi)
 endif()
 install(TARGETS xemoe_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # Not in bin: only xemoe starts them, and OpenVINO's own benchmark_app may be there.
