@@ -253,7 +253,7 @@ class Steps(unittest.TestCase):
         """Follows the page with a made-up define, which a row of an existing kernel sets."""
         page = "add_a_kernel_variant.md"
         self.add_row("runtime/capabilities.def", "CAP", rows_of(page, "CAP")[0].strip())
-        self.edit("runtime/util/compiler.h", "/* Whether the processor has AVX512-BF16,",
+        self.edit("runtime/util/compiler.h", "/* Whether the processor has AVX512-BF16:",
                   "static inline bool\nxm_cpu_has_avx10(void)\n{\n"
                   '    return __builtin_cpu_supports("avx512bw");\n}\n\n')
         self.edit("primitives/linear/linear.c", '    {"linear_gemv_vec",',
