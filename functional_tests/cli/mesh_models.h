@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All small models, which are split over devices and processes.
+ * The small models that the tests of meshes split over devices and processes.
  */
 #ifndef XM_FUNCTIONAL_TESTS_CLI_MESH_MODELS_H
 #define XM_FUNCTIONAL_TESTS_CLI_MESH_MODELS_H

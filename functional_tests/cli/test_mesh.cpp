@@ -77,7 +77,8 @@ TEST_P(MeshLogits, AreThoseOfOneDevice)
             << name << " by " << split << " on " << devices << " row " << t;
 }
 
-/* Neighbours differ in their split, of which a sample has one. */
+/* The ways to split a model. A test run gives each model two neighbours of this list, so these
+ * differ in their split. */
 const std::vector<Way> all_ways = {{"tensor", "CPU,CPU"},
                                    {"expert", "CPU,CPU"},
                                    {"layer", "CPU,CPU"},
@@ -207,7 +208,7 @@ TEST(MeshPlan, SaysWhatEachRankHoldsAndWhatIsExchanged)
     EXPECT_FALSE(two.at("/forecast/prompt")); /* bmg has no known clock */
 }
 
-/* Four sums of 256 columns, which are rounded, and the logits, which are not. */
+/* --messages f16: the summands of four sums of 256 columns are sent as f16; the logits stay f32. */
 TEST(MeshPlan, CountsMessagesOfHalfTheBytes)
 {
     const Json half = plan({"--device-as", "2xbmg", "--messages", "f16"});
@@ -352,7 +353,7 @@ TEST(MeshPlan, SaysWhoseMemoryItPlansWith)
 /* plan and generate -v use the rates that bench measured. */
 TEST_F(Mesh, ForecastsByWhatBenchHasMeasured)
 {
-    /* What PoCL has built it may have built for others. */
+    /* PoCL may use its usual cache of kernels, also those built for other tests. */
     const char *home = getenv("HOME"), *pocl = getenv("POCL_CACHE_DIR");
     const Settings cache = {"XDG_CACHE_HOME=" + folder.path,
                             "POCL_CACHE_DIR=" + (pocl ? std::string(pocl)
@@ -376,7 +377,8 @@ TEST_F(Mesh, ForecastsByWhatBenchHasMeasured)
     bench("CPU");
     EXPECT_EQ(source(), "measured");
     const Words text = {"plan", qwen, "-d", "CPU,CPU", "--split", "tensor"};
-    /* Either what they lose to each other by reading one memory, or what messages take. */
+    /* After a measurement the plan prints another latency than the usual 15 us, or that the ranks'
+     * rates are those that they reach beside each other on one memory. */
     const auto is_measured = [&] {
         const std::string plan = Program(text, cache).finish().out;
         EXPECT_NE(plan.find(" us a message"), std::string::npos) << plan;

@@ -64,14 +64,15 @@ class Mpi : public testing::Test
     Folder folder{"mpi"};
 };
 
-/* Model; split, processes, and their devices. */
+/* A split, a number of processes, and the value of -d. */
 using Way = std::tuple<const char *, int, const char *>;
 class MpiGolden : public testing::TestWithParam<std::tuple<const char *, Way>>
 {
 };
 
-/* Logits and greedy ids, which the first process alone prints. By layer on three, Qwen3's two
- * layers leave a process without attention. */
+/* Compares the logits and greedy ids of a job, which only its first process prints, with those of
+ * one process. The two layers of the small Qwen3 leave one of three processes without attention
+ * when a model is split by layer. */
 TEST_P(MpiGolden, IsThatOfOneProcess)
 {
     if (!has_device())
@@ -118,7 +119,7 @@ const std::vector<Way> golden_ways = {{"tensor", 2, "CPU"},
 INSTANTIATE_TEST_SUITE_P(EveryModel, MpiGolden,
                          testing::ValuesIn(dealt(some(mesh_models, 3), golden_ways, 1)));
 
-/* Summands are added as f32 in the order of ranks, whatever they are sent as. */
+/* Also if summands are sent as f16, every rank adds them as f32 in the order of the ranks. */
 TEST_F(Mpi, HalvesGiveTheSameTextAsOnSubDevices)
 {
     const Words halves = {"--messages", "f16"};
@@ -171,7 +172,7 @@ TEST_F(Mpi, TheFirstProcessReadsStandardInputForAll)
     }
 }
 
-/* How often it is said. */
+/* Returns how often the text has the sentence. */
 size_t
 count(const std::string &text, const std::string &sentence)
 {
@@ -181,7 +182,7 @@ count(const std::string &text, const std::string &sentence)
     return n;
 }
 
-/* And says so once, as it says that it has not. */
+/* /save: the first process writes the file; it alone prints the message of success or failure. */
 TEST_F(Mpi, TheFirstProcessSavesForAll)
 {
     const std::string file = folder / "saved.json";
@@ -294,7 +295,8 @@ TEST_F(Mpi, OneThatFailsEndsAll)
         << o.err;
 }
 
-/* mpirun sees it and ends the others; Open MPI's names the rank. */
+/* mpirun notices that a process was killed and ends the others. Open MPI's mpirun names the rank,
+ * MPICH's prints the exit code. */
 TEST_F(Mpi, OneThatIsKilledEndsAll)
 {
     for (const char *split : {"tensor", "layer"}) {
@@ -308,7 +310,8 @@ TEST_F(Mpi, OneThatIsKilledEndsAll)
     }
 }
 
-/* Nobody waits for a process that has come to the end of another command. */
+/* A process that ends early, here because it generates fewer tokens, fails the job: the other
+ * process does not wait for it. */
 TEST_F(Mpi, OneThatEndsEarlyEndsAll)
 {
     for (const char *split : {"tensor", "layer"}) {
@@ -321,8 +324,8 @@ TEST_F(Mpi, OneThatEndsEarlyEndsAll)
     }
 }
 
-/* Whoever waits for a value of a failed process gets its error; values that it did not read are
- * dropped. */
+/* A process that waits for a value of a failed process gets the error of that process. Values that
+ * the failed process has not read are dropped. */
 TEST_F(Mpi, ADeviceThatFailsInARunEndsAll)
 {
     for (const char *split : {"tensor", "layer"})
@@ -340,7 +343,8 @@ TEST_F(Mpi, ADeviceThatFailsInARunEndsAll)
         }
 }
 
-/* The variables of a job that has ended, or of another MPI. */
+/* The environment variables are those of a job of 2 processes, but by MPI there is 1 process: for
+ * example because the job has ended, or is one of another MPI. */
 TEST_F(Mpi, AJobThatIsNoneIsASentence)
 {
     const Outcome o =

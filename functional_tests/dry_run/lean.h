@@ -11,9 +11,9 @@
 
 #include "functional_tests/dry_run/dry_run.h"
 
-/* Kernels of a decoded token, at most: in each layer of the plain kind, and outside the layers
- * (embedding, positions, last norm, logits, and two that choose the next token). Where keys are cut
- * into partitions, which a short prompt's are not, a layer has one more. */
+/* The most kernels of a decoded token: in each plain layer; for the choice of the next token; and
+ * outside the layers (embedding, positions, last norm, logits and the choice). After a long prompt
+ * attention's keys are cut into partitions, which takes one more kernel in each layer. */
 constexpr double A_LAYER = 9, A_CHOICE = 2, OUTSIDE_LAYERS = 4 + A_CHOICE;
 
 struct Kind {
@@ -146,7 +146,8 @@ expect_lean_tokens(const Seen &s, const Kind &kind, const std::string &prompt)
         EXPECT_LE(s.run(i, "flushes"), 4) << "token " << i;
         EXPECT_EQ(s.run(i, "allocations"), 0) << "token " << i;
         EXPECT_EQ(s.run(i, "frees"), 0) << "token " << i;
-        /* With the first that runs ahead of the host the one before it is chosen. */
+        /* Run 2 is the first that is enqueued ahead of the host. It also has the choice of the
+         * token before it, because the host chose the earlier tokens. */
         EXPECT_LE(s.run(i, "kernels"), kernels + (i == 2 ? A_CHOICE : 0))
             << "token " << i;
         EXPECT_LE(s.run(i, "copies"), i == 2 ? 2 : 1) << "token " << i;

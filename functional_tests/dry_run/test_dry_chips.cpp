@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Small models on every chip that Intel's current driver knows, first with nothing compiled, then
- * again: what a decoded token asks of the driver, held to what it asked when the table below was
- * written. --all runs each model on each chip, else one of them runs on one. What chips have is in
- * test_devices.cpp, prompts of many tokens are in test_dry_run.cpp.
+ * Runs small models dry on every chip that Intel's current driver knows, first with an empty cache
+ * of the driver's compiler, then again with what the first run left in it. A decoded token must
+ * need no more kernels, copies and flushes than the table below allows. With --all each model runs
+ * on each chip, else one model on one chip. test_devices.cpp checks the features of chips,
+ * test_dry_run.cpp prompts of many tokens.
  */
 #include <sys/resource.h>
 
@@ -35,7 +36,7 @@ PrintTo(const Model &model, std::ostream *out)
     *out << model.kind.name;
 }
 
-/* Of all programs that have ended. */
+/* Returns the processor time of all child processes that have ended. */
 double
 seconds_of_programs()
 {
@@ -68,10 +69,10 @@ class DryChips : public testing::TestWithParam<std::tuple<std::string, Model>>
             std::filesystem::remove_all(cache);
     }
 
-    std::string cache; /* what the driver keeps of its compiler's work */
+    std::string cache; /* folder in which the driver keeps compiled kernels */
 };
 
-/* The last token, and the whole run. */
+/* Expects that the last token and the whole run stay within the model's limits. */
 void
 expect_no_more(const Seen &s, const Model &model)
 {
@@ -84,7 +85,8 @@ expect_no_more(const Seen &s, const Model &model)
     EXPECT_LE(s.counted.number("/memory/total_peak") / 1048576.0, model.mib);
 }
 
-/* Of docs/intel_gpu.md. */
+/* Prints a row for the table of chips in docs/intel_gpu.md; cold, warm: seconds of processor time
+ * of the two runs. */
 void
 print_row(const Chip &c, const Seen &s, const Model &model, double cold, double warm)
 {
@@ -95,7 +97,8 @@ print_row(const Chip &c, const Seen &s, const Model &model, double cold, double 
            s.counted.number("/memory/total_peak") / 1048576.0, cold, warm);
 }
 
-/* The second run finds all that the driver's compiler has made in the first. */
+/* The second run adds no file to the cache, because it finds there all kernels that the driver
+ * compiled in the first run. */
 TEST_P(DryChips, TokensAskNoMoreThanTheyDid)
 {
     const Chip &c = chip(std::get<0>(GetParam()));

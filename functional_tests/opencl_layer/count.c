@@ -4,13 +4,13 @@
  *
  *   OPENCL_LAYERS=libxm_opencl_count.so XM_OPENCL_COUNT=FILE program…
  *
- * At exit FILE holds one JSON object: kernels, waits, flushes, builds, arguments that were set,
- * objects (kernels, sub-buffers and queues) and events that were made, queues, bytes per kind of
- * memory, calls that failed, and one entry in "runs" for each stretch of commands that has a kernel
- * in it and ends with the host waiting. A decoded token is such a run, so waits and flushes a token
- * can be read off, and host_ns: how long the host took before its first kernel. Deliberately not
- * done: extension functions of more than one platform (the last one asked for is called), OpenCL
- * functions that xemoe does not call.
+ * At exit FILE holds one JSON object with the numbers of kernels, waits, flushes, builds, arguments
+ * set, objects created (kernels, sub-buffers and queues), events created, queues, bytes per kind of
+ * memory, and calls that failed. "runs" has one entry for each run: a sequence of commands with at
+ * least one kernel, up to the host's next wait. A decoded token is such a run, so its entry shows
+ * its waits and flushes, and host_ns, the nanoseconds from the wait before the run to the run's
+ * first kernel. Not supported: extension functions of more than one platform (the layer calls the
+ * last one asked for), and OpenCL functions that xemoe does not call.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -148,7 +148,8 @@ note_event(const char *call, cl_int code, enum event e)
     return note(call, code);
 }
 
-/* A command that may have made an event. */
+/* Counts a command of kind e and its result, and an event if the command has made one; `made` is
+ * the command's event argument, which may be NULL. Returns `code`. */
 static cl_int
 note_command(const char *call, cl_int code, enum event e, const cl_event *made)
 {
@@ -157,7 +158,7 @@ note_command(const char *call, cl_int code, enum event e, const cl_event *made)
     return note_event(call, code, e);
 }
 
-/* A copy that the host may wait for. */
+/* Counts a copy, and a wait if the call blocks the host until the copy is done. */
 static cl_int
 note_copy(const char *call, cl_int code, cl_bool blocking, const cl_event *made)
 {
