@@ -658,7 +658,8 @@ TEST_F(AheadCalls, ALaunchMoreIsRecorded)
     EXPECT_LE(calls(XM_FAKE_REBIND), rebound + 2);
 }
 
-/* No recording keeps a scratch that has become too small: launches are recorded anew. */
+/* When the scratch buffer grows, launches are recorded anew, because a recording has the old buffer
+ * bound. */
 TEST_F(AheadCalls, AGrownScratchIsRecorded)
 {
     Text text(program->get());
@@ -681,7 +682,8 @@ TEST_F(AheadCalls, AGrownScratchIsRecorded)
     EXPECT_GT(grown, 0);
 }
 
-/* The launches of a choice are recorded for its kind: with penalties they are others. */
+/* A choice with penalties has other launches than one without them: when the kind of choice
+ * changes, launches are recorded anew, and later replayed. */
 TEST_F(AheadCalls, AChoiceOfAnotherKindIsRecorded)
 {
     Texts texts(program->get(), 1);
@@ -709,8 +711,9 @@ TEST_F(AheadCalls, AChoiceOfAnotherKindIsRecorded)
     }
 }
 
-/* Each call and allocation fails once, at a token or where the device begins: the text goes on, or
- * is what it was; all that is left works. */
+/* Lets each call of the driver and each allocation fail once, when the device begins to choose
+ * tokens (before == 0) and at a later token. The text gets its token, or is unchanged; either way
+ * it can be continued. */
 TEST_F(AheadCalls, AnyCallMayFail)
 {
     *program = compile_for_sequences(engine, "1"); /* a page for each position */

@@ -194,8 +194,8 @@ class Batcher : public OpenClTest
                 check_rows(t, got, rows, vocabulary);
         }
     }
-    /* Prompts of these lengths, then tokens: each result of the batch is the request's, of
-     * which shorter rows begin with padding. */
+    /* Runs prompts of these lengths and then single tokens, in a batch and in a request, whose
+     * shorter rows begin with padding. Expects equal bytes of the logits. */
     void expect_same_bytes(const std::vector<size_t> &lengths)
     {
         const size_t n = lengths.size(),
@@ -267,8 +267,8 @@ TEST_F(Batcher, CutsWhatIsTooLong)
     must_run({{0, ids(33, 4), 1}, {1, ids(1, 5), 1}, {2, ids(40, 6), 40}});
 }
 
-/* Chunks of the same rows have the same bytes, whether a request has them, with padding or without,
- * or a batch: prompts in several chunks, then tokens, of which the later ones are replayed. */
+/* A batch gives the same bytes as a request, with padding or without it: prompts of several chunks,
+ * then single tokens, the later of which are replayed from a recording. */
 TEST_F(Batcher, RequestsGiveTheSameBytes)
 {
     for (const std::vector<size_t> &lengths :
@@ -276,7 +276,7 @@ TEST_F(Batcher, RequestsGiveTheSameBytes)
         expect_same_bytes(lengths);
 }
 
-/* Position ids, experts, windows, embeddings of layers. */
+/* The same for models with position ids, experts, attention windows and embeddings per layer. */
 TEST_F(Batcher, RequestsOfModelsFromFilesToo)
 {
     const std::vector<std::string> models = {

@@ -128,7 +128,7 @@ TEST_F(Faults, RequestsWorkAfterAFailedRun)
     }
 }
 
-/* Pages that sequences of a program use. */
+/* Returns the number of pages that the sequences of a program use. */
 uint64_t
 used_pages(const xm_program *p)
 {
@@ -141,7 +141,7 @@ used_pages(const xm_program *p)
     return n;
 }
 
-/* Two sequences in a batch. */
+/* Two sequences and the batch that runs them. */
 class Pair
 {
   public:
@@ -182,7 +182,9 @@ const xm_compile_options for_sequences = [] {
 }();
 const Properties small_chunks = {{"XM_UBATCH", "8"}, {"XM_KV_BLOCK_TOKENS", "4"}};
 
-/* Prompts in several chunks, then tokens, of which the sixth is replayed. */
+/* Each call and allocation of a run fails once: of a run of prompts in several chunks, and of a run
+ * of single tokens, the sixth, which is replayed from a recording. The failed run leaves both
+ * sequences unchanged, and works when it is repeated. */
 TEST_F(Faults, BatchesWorkAfterAFailedRun)
 {
     Program p = must_compile(engine, parse(two_layers()), small_chunks, &for_sequences);
@@ -218,8 +220,8 @@ TEST_F(Faults, BatchesWorkAfterAFailedRun)
     EXPECT_EQ(used_pages(p.get()), 0u);
 }
 
-/* No page is left in the second chunk: neither sequence has changed, and both go on when there is
- * room again. */
+/* A run that finds no free page in a later chunk leaves both sequences unchanged. They can be
+ * continued when there are free pages again. */
 TEST_F(Faults, BatchesWorkAfterAFullCache)
 {
     Properties small = small_chunks;
@@ -244,7 +246,8 @@ TEST_F(Faults, BatchesWorkAfterAFullCache)
     EXPECT_EQ(pair.pasts(), (std::vector<uint64_t>{100, before[1] + 7}));
 }
 
-/* Rows of a request that begin with padding, cut into chunks; then tokens. */
+/* The same for a request whose second row begins with padding: a prompt in several chunks, then a
+ * single token. */
 TEST_F(Faults, PaddedRowsWorkAfterAFailedRun)
 {
     Program p = must_compile(engine, parse(two_layers()), small_chunks);
@@ -292,7 +295,7 @@ TEST_F(Faults, PaddedRowsWorkAfterAFailedRun)
     EXPECT_EQ(used_pages(p.get()), 0u);
 }
 
-/* Inputs and results that are in memory of others. */
+/* Failing calls in runs whose inputs and results are buffers of the device, set by the caller. */
 class RemoteFaults : public Faults
 {
   protected:

@@ -149,7 +149,8 @@ TEST(MeshRates, AreTheSlowestDevicesAndTheKeptLatency)
     std::filesystem::remove_all(folder);
 }
 
-/* Two ranks with the same work: a token is bound by reading, a prompt by multiplying. */
+/* What xm_mesh_plan_keep stores about two ranks with equal work. A token's time is bound by
+ * reading, a prompt's by multiplying. */
 class MeshKeeps : public testing::Test
 {
   protected:
@@ -176,7 +177,8 @@ class MeshKeeps : public testing::Test
     {
         std::filesystem::remove_all(folder);
     }
-    /* Keeps runs of these rates and latency, and forecasts a token and a prompt anew. */
+    /* Keeps the durations that a prompt and a token have with these rates and this latency. Then
+     * loads what was kept into `found` and the plan, and forecasts the prompt and the token. */
     void keep(const xm_rates &beside, double latency_s)
     {
         const xm_rates both[] = {beside, beside};
@@ -201,7 +203,8 @@ class MeshKeeps : public testing::Test
     xm_run_seconds measured_prompt, measured_token, forecast_prompt, forecast_token;
 };
 
-/* Who reads one memory at once reads more slowly; messages stay what they were. */
+/* Devices that share one memory read more slowly at the same time: the kept rates are lower, the
+ * latency of messages stays the same. */
 TEST_F(MeshKeeps, WhatDevicesOfOneMemoryLoseToEachOther)
 {
     keep({70e9, 1e12, 4e-6, XM_RATES_MEASURED}, 15e-6);
@@ -211,12 +214,12 @@ TEST_F(MeshKeeps, WhatDevicesOfOneMemoryLoseToEachOther)
     EXPECT_EQ(plan->cluster.local.latency_s, 15e-6);
     EXPECT_NEAR(forecast_token.all, measured_token.all, 1e-9);
     EXPECT_NEAR(forecast_prompt.all, measured_prompt.all, 1e-8);
-    plan->wish.by_layer = true; /* one after the other */
+    plan->wish.by_layer = true; /* the ranks run one after the other */
     found[0] = alone[0];
     xm_mesh_plan_take_together(plan.get(), folder, found);
     EXPECT_EQ(found[0].read, alone[0].read);
     plan->wish.by_layer = false;
-    found[0].source = XM_RATES_GIVEN; /* which knows better */
+    found[0].source = XM_RATES_GIVEN; /* rates that the user gave are not replaced */
     xm_mesh_plan_take_together(plan.get(), folder, found);
     EXPECT_EQ(found[0].read, alone[0].read);
 }
@@ -231,7 +234,8 @@ TEST_F(MeshKeeps, WhatMessagesOfDevicesWithMemoryOfTheirOwnTake)
     EXPECT_NEAR(forecast_token.all, measured_token.all, 2e-5);
 }
 
-/* Slower reading would leave no time for the prompt: messages are what takes the token's. */
+/* The token takes so long that with slower reading as the reason the prompt would take longer than
+ * it did; so the latency of messages is kept as the reason. */
 TEST_F(MeshKeeps, WhatMessagesTakeWhereReadingExplainsNoPrompt)
 {
     keep(alone[0], 20e-3);

@@ -86,7 +86,8 @@ class Intake : public testing::Test
         ASSERT_XM_OK(xm_intake_of_tensors(&f, &program, &tensor, tokens, sequences.data(),
                                           rows, &err));
     }
-    /* Rows of so many tokens behind padding. */
+    /* Opens an intake of tensors whose row i has tokens[i] tokens, after padding that makes all
+     * rows equally long. */
     void open_padded(const std::vector<uint64_t> &tokens)
     {
         const uint64_t most = *std::max_element(tokens.begin(), tokens.end());
@@ -387,8 +388,8 @@ TEST_F(Intake, IdsOfAllChunksAreKnown)
     EXPECT_EQ(xm_kv_sequence_past(s), 20u);
 }
 
-/* A prompt of several chunks is announced to the pool, which makes one slab for it. Rows of few
- * tokens are not announced. */
+/* A prompt of several chunks is announced to the pool, which then makes one slab for it. Short rows
+ * of the same run are not announced. */
 TEST_F(Intake, LongPromptsAreAnnounced)
 {
     const struct {

@@ -17,8 +17,9 @@ namespace
 
 // ---- a plugin whose ranks fail on demand ------------------------------------------------------
 
-// The reference, in whose requests run number `fails_at` fails; 0: none does. Where `spoils` is
-// set, its part of the last weight is that of rank 0; or of the last one that is cut by rows.
+// The reference plugin with faults. Run number `fails_at`, counted over all requests, fails; 0: no
+// run fails. `spoils`: COLUMNS replaces its part of the last weight by rank 0's part; ROWS replaces
+// its part of the last weight that is split by rows.
 struct Broken {
     xm_plugin base;
     xm_plugin *inner;
@@ -499,7 +500,7 @@ TEST_F(Mesh, ARankThatFailsEndsTheRun)
     xm_compiled_unref(c);
 }
 
-// Two feed-forwards, so two sums.
+// Returns a graph of two feed-forwards, each of which ends in a sum over the ranks.
 std::string
 two_feed_forwards()
 {
@@ -515,9 +516,9 @@ two_feed_forwards()
     result %12 name="y")";
 }
 
-// What rank 1 splits or sums up is joined for the check: its rows of the second feed-forward's
-// first weight are wrong, so that this product is the first wrong value, which nobody exchanges. By
-// layer values are on one rank alone.
+// The check joins the ranks' parts and sums of inner values. Rank 1 has wrong rows of the second
+// feed-forward's first weight. So the second matmul is the first wrong value, although ranks do not
+// exchange it. By layer no value is split, and none is wrong.
 TEST_F(Mesh, AWrongPartIsFoundAtTheStepThatReadsIt)
 {
     const xm_property layer = {"MODEL_DISTRIBUTION_POLICY", "PIPELINE_PARALLEL"};
@@ -562,7 +563,8 @@ TEST_F(Mesh, AWrongPartIsFoundAtTheStepThatReadsIt)
         }
 }
 
-// Rank 1's part of the last weight is wrong: the first sum is right.
+// Rank 1 has a wrong part of the last weight: the first sum is right, the second sum, which is the
+// result, is wrong.
 TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
 {
     xm_compile_options options = {};
@@ -600,7 +602,8 @@ TEST_F(Mesh, AWrongPartIsFoundAtTheFirstExchangeThatHasIt)
     }
 }
 
-// Ranks and the whole program may be at different positions then, until both begin anew.
+// After a failed run, runs with a check fail until a reset, because the ranks and the whole program
+// may be at different positions.
 TEST_F(Mesh, ARunThatFailsLeavesNothingToCompareWith)
 {
     xm_compiled *c = nullptr;

@@ -137,8 +137,8 @@ TEST_F(Recording, TokensAreReplayed)
     EXPECT_EQ(a.multiply_adds, b.multiply_adds);
 }
 
-/* Batches have plans of their own, of which larger ones serve smaller batches: also when they have
- * recorded a smaller one. */
+/* Runs batches of changing numbers of texts. The plan of a larger batch also serves smaller ones,
+ * even after a smaller batch was recorded with it. */
 TEST_F(Recording, ChangingBatchesAreRunAsTheyAre)
 {
     feed_both(4, 5, 200);

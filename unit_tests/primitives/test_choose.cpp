@@ -271,7 +271,8 @@ TEST_F(Choose, AllChoicesOfATextAreTheHosts)
     expect_same({1.0f, 3.0f, 0.5f, 2.0f, 2.5f}, sampling(2.0f, 4, 0.9f, 0.0f, 9), 2000);
 }
 
-/* Chi-square of the numbers of ids against the softmax of their logits. */
+/* Returns the chi-square statistic of how often each id was drawn, against the softmax of the
+ * logits. */
 double
 chi_square(const std::vector<Ids> &drawn, const floats &logits)
 {
@@ -287,8 +288,9 @@ chi_square(const std::vector<Ids> &drawn, const floats &logits)
     return chi;
 }
 
-/* Of a thousand texts with seeds of their own, each token the host's. By the last row, which draws
- * from few logits fast on PoCL. */
+/* For a thousand texts with different seeds the device draws the same tokens as the host, in
+ * proportions that fit the softmax. Uses the last variant of the table, which is fast on PoCL with
+ * few logits. */
 TEST_F(Choose, AMillionDrawsAreTheHostsAndOfTheSoftmax)
 {
     enum { TEXTS = 1000, DRAWS = 1000 };

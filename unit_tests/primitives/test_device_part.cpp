@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of weights on a device that reads the host's memory: in place, or a copy.
+ * Which parts of weights a device that shares the host's memory reads in place, and which it
+ * copies.
  */
 #include <gtest/gtest.h>
 
@@ -46,7 +47,8 @@ class DevicePart : public testing::Test
     {
         xm_engine_unref(engine);
     }
-    /* Whether the device has bytes of its own; if so it has those of the view alone. */
+    /* Returns whether the device has a copy of w's bytes. Expects that a copy has exactly the bytes
+     * of w's view. */
     bool is_copied(const xm_weight &w)
     {
         xm_device_weight *d = nullptr;
@@ -71,7 +73,8 @@ class DevicePart : public testing::Test
     xm_weight whole = {};
 };
 
-/* Of rows that lie apart a processor would fetch what is between them. */
+/* A part whose rows are short and have other columns between them is copied, because a processor
+ * would also fetch the bytes between them. Longer rows, or all columns, are read in place. */
 TEST_F(DevicePart, IsCopiedWhereItsRowsAreShortAndApart)
 {
     EXPECT_FALSE(is_copied(whole));

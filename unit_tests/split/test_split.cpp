@@ -442,7 +442,8 @@ TEST(Split, NothingIsSplitThatSavesLessThanAMessageCosts)
     expect_whole(parse(layer_of("4", "64")), wish);
 }
 
-// Reading half of the weights saves 1 ms; the sum takes 1.5 ms, and half of that as f16.
+// The split saves 1 ms, because each rank reads half of the weights, but its sum takes 1.5 ms: so
+// the weights are not split. As f16 the sum takes half of that, and they are split.
 TEST(Split, WhatASumIsSentAsDecides)
 {
     const Graph g = parse(feed_forward("result %4"));
@@ -454,8 +455,8 @@ TEST(Split, WhatASumIsSentAsDecides)
     EXPECT_EQ(exchanges(plan(g, wish)), Strings{"sum of matmul for result"});
 }
 
-// Eight rows behind a feed-forward of 256, whatever the rates are; where messages are free they are
-// split.
+// A matmul of only eight rows behind a feed-forward of 256 is not split, whatever the read rate,
+// because it is too small to be worth a message. If messages are free, it is split.
 TEST(Split, AllIsSplitButWhatIsNotWorthAMessageAtAnySize)
 {
     const Graph g = parse(R"(
