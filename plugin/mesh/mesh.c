@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiling a mesh, and what it tells of itself.
+ * Compiles a mesh, runs all its ranks, and answers questions about it (properties, statistics).
  */
 #include "plugin/mesh/mesh.h"
 
@@ -20,7 +20,7 @@ struct run {
     struct xm_mesh *mesh;
     enum xm_status (*fn)(uint32_t rank, void *ctx, struct xm_error *err);
     void *ctx;
-    struct xm_error why; /* of the only rank of this process */
+    struct xm_error why; /* the first failure; in an MPI job this process's */
 };
 
 static void
@@ -54,8 +54,9 @@ xm_mesh_run(struct xm_mesh *m,
     return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
 
-/* A meeting of a job's processes between runs. One that fails is over as a run that fails is: the
- * next run begins anew. */
+/* Lets all processes of a job exchange bytes between runs: all[r] becomes those of rank r. Returns
+ * false if a process fails; then the exchange is ended like a failed run, and the next run works
+ * again. */
 static bool
 meet_between_runs(struct xm_collective *job, struct xm_bytes mine, struct xm_bytes *all)
 {
@@ -66,7 +67,8 @@ meet_between_runs(struct xm_collective *job, struct xm_bytes mine, struct xm_byt
     return false;
 }
 
-/* Of all processes; unchanged where they cannot be asked. */
+/* Replaces *least and *most by the extremes over all processes of the job. They stay unchanged if
+ * there is no job, or if the exchange fails. */
 static void
 find_extremes(struct xm_collective *job, uint64_t *least, uint64_t *most)
 {
@@ -113,7 +115,7 @@ xm_mesh_level_all(struct xm_mesh *m, uint64_t (*past)(uint32_t rank, void *ctx),
     pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- what it tells ------------------------------------------------------------------------ */
+/* ---- properties and statistics ------------------------------------------------------------ */
 
 static enum xm_status
 mesh_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
@@ -179,7 +181,8 @@ xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own, struct xm_error *er
     return first.status == XM_OK ? XM_OK : xm_fail(err, first.status, "%s", first.text);
 }
 
-/* Processes of a job have to do the same, and so to be told the same. */
+/* Returns whether `own` is true in all processes of the job, which must get the same answer because
+ * they must make the same calls; without a job, returns `own`. */
 static bool
 all_say(struct xm_mesh *m, bool own)
 {
@@ -220,7 +223,9 @@ add_memory(const struct xm_memory_stats *of, struct xm_memory_stats *out)
     out->largest = of->largest > out->largest ? of->largest : out->largest;
 }
 
-/* Memory and builds are an engine's: those of ranks on one device are counted once. */
+/* Sums the statistics of the ranks. Memory is counted once for each device, because ranks on one
+ * device share an engine. Numbers of builds are those of rank 0; their seconds are the longest of
+ * all ranks. */
 static void
 mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
 {
@@ -237,7 +242,7 @@ mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
         out->kv_pages += of.kv_pages;
         out->kv_pages_used += of.kv_pages_used;
         out->kv_pages_cached += of.kv_pages_cached;
-        const double seconds = out->builds.seconds; /* engines build side by side */
+        const double seconds = out->builds.seconds; /* engines build at the same time */
         if (i == 0)
             out->builds = of.builds;
         else if (of.builds.seconds > seconds)
@@ -297,10 +302,10 @@ static const struct xm_compiled_ops mesh_ops = {
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
-/* What the ranks' compiles have in common. */
+/* The data that the compiles of all ranks share. */
 struct build {
     const struct xm_core *core;
-    struct xm_kept_graph *kept; /* the model's */
+    struct xm_kept_graph *kept; /* the whole model */
     const struct xm_property *properties;
     uint32_t n_properties;
     const struct xm_compile_options *options;
@@ -309,21 +314,22 @@ struct build {
     struct xm_mesh_parts parts;
 };
 
-/* The rank of this process with that number. */
+/* Returns the name of the device of this process's i-th rank. */
 static const char *
 device_of(const struct build *b, uint32_t i)
 {
     return b->devices->name[b->mesh->end[i]->rank];
 }
 
-/* *out: mesh->rank[i], or mesh->whole, on that rank's device. */
+/* Compiles for the device of this process's i-th rank: if out is &mesh->whole the whole model, else
+ * the rank's part. */
 static enum xm_status
 compile_on(struct build *b, uint32_t i, struct xm_compiled **out, struct xm_error *err)
 {
     struct xm_compile_options own =
         b->options ? *b->options : (struct xm_compile_options){0};
     struct xm_graph *g = NULL;
-    own.for_api = false; /* kept models are whole ones */
+    own.for_api = false; /* no part is stored in CACHE_DIR: models there are whole */
     own.keep_graph = false;
     own.replace = out == &b->mesh->whole ? xm_mesh_take_whole : xm_mesh_take_part;
     own.replace_ctx = &b->parts;
@@ -336,7 +342,7 @@ compile_on(struct build *b, uint32_t i, struct xm_compiled **out, struct xm_erro
     return s;
 }
 
-/* Ranks that are threads: each of them is here. */
+/* Sets up a mesh in one process: all ranks, each with a thread. */
 static enum xm_status
 make_threads(struct xm_mesh *m, const struct build *b, struct xm_error *err)
 {
@@ -355,7 +361,8 @@ make_threads(struct xm_mesh *m, const struct build *b, struct xm_error *err)
     return XM_OK;
 }
 
-/* Ranks that are processes: here is one. */
+/* Sets up one process of an MPI job, which has one rank. XM_UNSUPPORTED: MPI counts other processes
+ * than the environment. */
 static enum xm_status
 join_processes(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error *err)
 {
@@ -400,7 +407,7 @@ are_alike(const struct xm_port *a, const struct xm_port *b, uint32_t n)
     return alike;
 }
 
-/* Every rank is given the inputs as they are. */
+/* Refuses ranks whose inputs differ in number or type, because all ranks get the same tensors. */
 static enum xm_status
 check_ports(const struct build *b, struct xm_error *err)
 {
@@ -416,7 +423,7 @@ check_ports(const struct build *b, struct xm_error *err)
     return XM_OK;
 }
 
-/* Ports and reports are those of rank 0, which the mesh holds. */
+/* Makes rank 0's ports and reports the mesh's; rank 0, which the mesh keeps, owns them. */
 static void
 take_facts(struct xm_mesh *m)
 {
@@ -443,7 +450,7 @@ compile_ranks(struct build *b, struct xm_graph *g, struct xm_error *err)
     return s;
 }
 
-/* The last value of a property; NULL: not given. */
+/* Returns the last value given for a property; NULL: none is given. */
 static const char *
 value_of(const struct xm_property *properties, uint32_t n, const char *key)
 {
@@ -453,8 +460,9 @@ value_of(const struct xm_property *properties, uint32_t n, const char *key)
     return value;
 }
 
-/* By what has been measured on the devices, if all of them are this process's: processes have to
- * split alike, whatever each has measured. */
+/* Sets *out to how the model is split. In one process it depends on rates measured on the devices;
+ * not in an MPI job, whose processes must split alike although each may have measured other
+ * rates. */
 static enum xm_status
 find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
           const struct xm_property *properties, uint32_t n_properties,
@@ -471,15 +479,15 @@ find_wish(const struct xm_core *c, const struct xm_mesh_devices *d, bool is_job,
         uint32_t index = 0;
         if (is_job || xm_core_find(c, d->name[i], &plugin, &index, NULL) != XM_OK ||
             !plugin->ops->info)
-            return XM_OK; /* what is wrong with the name is said when it is compiled for */
+            return XM_OK; /* compiling for a wrong name fails later, with the reason */
         info[i] = plugin->ops->info(plugin, index);
     }
     xm_mesh_take_rates(cache_dir ? cache_dir : "", info, out);
     return XM_OK;
 }
 
-/* A name that says a kind of device: processes of one machine have different ones of it, as far as
- * there are. */
+/* Adds a number to a device name that has none, so that the processes on one machine use different
+ * devices of this kind. If there are fewer devices than processes, some share one. */
 static void
 take_own_device(const struct xm_core *c, char name[XM_DEVICE_NAME])
 {
@@ -487,13 +495,14 @@ take_own_device(const struct xm_core *c, char name[XM_DEVICE_NAME])
     uint32_t index = 0;
     if (strchr(name, '.') ||
         xm_core_find(c, name, &plugin, &index, &(struct xm_error){0}) != XM_OK)
-        return; /* what is wrong with the name is said when it is compiled for */
+        return; /* compiling for a wrong name fails later, with the reason */
     const uint32_t n = plugin->ops->count(plugin), own = xm_mpi_local_rank();
     if (n > 1)
         snprintf(name, XM_DEVICE_NAME, "%.40s.%u", plugin->ops->name, own % n);
 }
 
-/* That all processes have the same model and xemoe, and take the same inputs (check_ports). */
+/* Checks that all processes of the job have the same model, exchanges and version of xemoe, and
+ * inputs of the same types. */
 static enum xm_status
 check_processes(const struct build *b, struct xm_error *err)
 {
@@ -563,7 +572,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     if (s == XM_OK && is_job)
         s = check_processes(&b, err);
     else if (is_job)
-        m->end[0]->ops->leave(m->end[0], err); /* the others are there */
+        m->end[0]->ops->leave(m->end[0], err); /* check_processes of the others fails */
     if (s == XM_OK) {
         take_facts(m);
         xm_debug(XM_DEBUG_DISPATCH, "split over %s:\n%s", m->devices, m->exchanges);

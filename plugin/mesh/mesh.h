@@ -36,8 +36,8 @@ struct xm_mesh {
     /* owns end[]; NULL: an MPI job, in which end[0] is made by xm_mpi_create */
     struct xm_rank_group *group;
     struct xm_workers *threads; /* a thread for each rank */
-    struct xm_compiled
-        *whole; /* unsplit, for xm_infer_ops.check, on device 0; NULL: not kept */
+    /* the unsplit model on device 0, for xm_infer_ops.check; NULL: not kept */
+    struct xm_compiled *whole;
     pthread_mutex_t lock; /* held during a run: exchanges of two runs would mix */
     char *devices;        /* "GPU.0,GPU.1" */
     char *exchanges;      /* text of xm_split_print */

@@ -8,9 +8,9 @@
 #include "transformations/split/split.h"
 
 /* clang-format off */
-/* Largest error of a row, by the type that activations have. Measured on the test models: 1.4e-3
- * with f16 and 2e-6 with f32, of sums in another order in all layers so far. A router with two almost
- * equal logits may choose another expert, which is more. */
+/* The largest error that a row may have, by the type of activations. Measured on the test models:
+ * 1.4e-3 with f16 and 2e-6 with f32, because all layers before add in another order. The error is
+ * larger if a router with two almost equal logits chooses another expert. */
 static const struct {
     enum xm_element activations;
     double tolerance;
@@ -38,7 +38,8 @@ xm_mesh_check_close(struct xm_mesh_check *c)
 
 /* ---- a result ---------------------------------------------------------------------------- */
 
-/* Infinity for what is no number. */
+/* Returns the error of the n values from index `at` on (see mesh_check.h); infinity if it is
+ * NaN. */
 static double
 row_error(const struct xm_host_tensor *x, const struct xm_host_tensor *whole, uint64_t at,
           uint64_t n)
@@ -86,7 +87,7 @@ output_named(const struct xm_ports *ports, const char *name)
     return i;
 }
 
-/* ---- all of them -------------------------------------------------------------------------- */
+/* ---- all results -------------------------------------------------------------------------- */
 
 static enum xm_status
 check_result(const struct xm_mesh_check *c, uint32_t output, struct xm_infer *const *rank,
@@ -120,7 +121,8 @@ tolerance_of(struct xm_compiled *whole)
     return tolerances[i].tolerance;
 }
 
-/* "result" are the model's own. */
+/* Returns the kind of an output by its name: "exchange", "inner" or, for a result of the model,
+ * "result". */
 static const char *
 kind_of(const struct xm_ports *ports, uint32_t output)
 {
@@ -133,7 +135,8 @@ kind_of(const struct xm_ports *ports, uint32_t output)
     return "result";
 }
 
-/* Exchanges stand behind the model's own results, of which rank 0 has all, and run before them. */
+/* Starts with the exchanged and inner values, which are listed after the model's own results but
+ * are computed before them. */
 enum xm_status
 xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank, uint32_t n,
                   struct xm_error *err)

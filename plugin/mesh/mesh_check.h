@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A split program against the whole one, which one device has: every value that ranks exchange,
- * and the results; where it is asked for, what every step makes. A rank with a wrong part of a
- * weight is found at the first exchange after it, or at the step that reads it.
+ * Compares a split program with the whole program, which runs on one device: every value that ranks
+ * exchange, the results, and on request the result of every step. If a rank has a wrong part of a
+ * weight, this shows at the first exchange after it; if all steps are compared, at the step that
+ * reads it.
  *
  *     error of a row = |rank - whole| / |whole|     (Euclidean, along the last axis)
  *
@@ -19,23 +20,25 @@ extern "C" {
 #endif
 
 struct xm_mesh_check {
-    struct xm_infer
-        *whole; /* owned: a request of the whole program; NULL: nobody checks */
+    /* owned: a request of the whole program; NULL: no check is open */
+    struct xm_infer *whole;
     xm_step_check_fn fn;
     void *ctx;
-    bool
-        is_apart; /* a run has failed: the ranks may be at another position than the whole */
+    /* a run has failed: the ranks may be at another position than the whole program */
+    bool is_apart;
 };
 
-/* `whole` has all results that ranks have, of the same names (xm_split_whole). Its request gets the
- * inputs, resets and truncations that the ranks' get, from an empty context on. */
+/* Creates the request c->whole of `whole`, which must have all results that ranks have, with the
+ * same names (xm_split_whole). The caller gives this request the inputs, resets and truncations
+ * that it gives the ranks' requests, starting with empty contexts. */
 enum xm_status xm_mesh_check_open(struct xm_mesh_check *c, struct xm_compiled *whole,
                                   xm_step_check_fn fn, void *ctx, struct xm_error *err);
 void xm_mesh_check_close(struct xm_mesh_check *c);
 
-/* After a run of the n ranks: runs the whole program and calls fn once for each of its results, the
- * model's own last, with the row of the largest error over the ranks of this process. `compared` is
- * false where no rank here has the result, or it is an integer. */
+/* Call after a run of the n ranks of this process. Runs the whole program and calls fn once for
+ * each of its results, with the row that has the largest error over these ranks; the model's own
+ * results come last. `compared` is false if none of these ranks has the result, or if it has
+ * integers. XM_INVALID: a run before this one has failed (is_apart). */
 enum xm_status xm_mesh_check_run(struct xm_mesh_check *c, struct xm_infer *const *rank,
                                  uint32_t n, struct xm_error *err);
 

@@ -8,7 +8,8 @@
 #include "runtime/util/memory.h"
 #include "runtime/util/number.h"
 
-/* The ranks of a node map the same file, which the host's memory holds once. */
+/* Returns by how many bytes the ranks of a node that share the host's memory exceed it together.
+ * Mapped weights count once, because the ranks map the same file. */
 static uint64_t
 excess_of_node(const struct xm_mesh_plan *p, uint32_t node)
 {
@@ -49,7 +50,8 @@ xm_mesh_plan_fits(const struct xm_mesh_plan *p)
 
 /* ---- advice -------------------------------------------------------------------------- */
 
-/* Whether a's value leaves no more on a device than b's, of the same change. */
+/* Returns whether a asks for more of the same change than b: fewer bits of the KV cache, more
+ * offload, or a smaller number. */
 static bool
 goes_further(const struct xm_plan_advice *a, const struct xm_plan_advice *b)
 {
@@ -71,8 +73,8 @@ advice_of(const struct xm_plan *rank, enum xm_plan_change change)
     return NULL;
 }
 
-/* A change is enough where it is for each rank that does not fit: then that of the rank which needs
- * most of it. */
+/* A change is enough for the mesh if it is enough for each rank that does not fit. The advice is
+ * then the value for the rank that needs most of the change. */
 static void
 find_advice(struct xm_mesh_plan *p)
 {
@@ -104,7 +106,7 @@ xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir)
                                &p->cluster.local.latency_s);
 }
 
-/* Ranks that run at once and read one memory. */
+/* Returns whether the ranks of a node run at the same time and read one memory. */
 static bool
 are_together(const struct xm_mesh_plan *p)
 {
@@ -134,7 +136,8 @@ xm_mesh_plan_take_together(const struct xm_mesh_plan *p, const char *cache_dir,
 
 /* ---- seconds ------------------------------------------------------------------------- */
 
-/* Of all ranks together (xm_mesh_forecast). */
+/* Returns the seconds of a run of the whole mesh, the prompt's or the token's (xm_mesh_forecast);
+ * zeros: a rank's time is not known. */
 static struct xm_run_seconds
 seconds_of(const struct xm_mesh_plan *p, const struct xm_rates *rates, bool is_prompt)
 {
@@ -161,8 +164,8 @@ seconds_of(const struct xm_mesh_plan *p, const struct xm_rates *rates, bool is_p
         sum += s;
         slowest = s > slowest ? s : slowest;
     }
-    /* Layers run one after the other, and each rank begins with a chunk while the next one has the
-     * chunk before. */
+    /* By layer, a rank works on a chunk while the next rank works on the chunk before it. So all
+     * chunks take the time of one chunk on all ranks, and of every further chunk on the slowest. */
     out.all = p->wish.by_layer ? (sum + (double)(chunks - 1) * slowest) / (double)chunks
                                : slowest;
     out.exchanges = xm_forecast_exchanges(&work, &p->cluster);
@@ -178,7 +181,9 @@ xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
     *token = seconds_of(p, rates, false);
 }
 
-/* False: reading is not what takes the time. */
+/* Finds rates by which the slowest rank's work takes the measured time less that of exchanges, and
+ * stores their ratios to the rates of the rank alone. Returns false, and stores nothing, if no
+ * rates explain both times (xm_rates_fit). */
 static bool
 keep_together(const struct xm_mesh_plan *p, const struct xm_rates *rates,
               const char *cache_dir, double prompt_s, double token_s)
@@ -203,7 +208,8 @@ keep_together(const struct xm_mesh_plan *p, const struct xm_rates *rates,
     return true;
 }
 
-/* What is left of a token's time behind the slowest rank's work is its exchanges'. */
+/* Stores the latency of messages, at least 1 us: the token's time less the slowest rank's work and
+ * less the time for the messages' bytes, divided by the number of messages. */
 static void
 keep_latency(struct xm_mesh_plan *p, const struct xm_rates *rates, const char *cache_dir,
              double token_s)
@@ -212,7 +218,7 @@ keep_latency(struct xm_mesh_plan *p, const struct xm_rates *rates, const char *c
     struct xm_run_seconds prompt, token;
     struct xm_rates own[XM_MOST_RANKS];
     memcpy(own, rates, p->devices.n * sizeof(*own));
-    xm_mesh_plan_take_together(p, cache_dir, own); /* as a forecast will */
+    xm_mesh_plan_take_together(p, cache_dir, own); /* the rates of a later forecast */
     p->cluster.local.latency_s = 0.0;
     xm_mesh_forecast(p, own, &prompt, &token);
     const double latency_s = (token_s - token.all) / (p->n_exchanges * steps);
@@ -225,7 +231,7 @@ xm_mesh_plan_keep(struct xm_mesh_plan *p, const struct xm_rates *rates,
                   const char *cache_dir, double prompt_s, double token_s)
 {
     bool is_measured =
-        p->n_exchanges > 0 && !p->wish.by_layer; /* where ranks only pass on */
+        p->n_exchanges > 0 && !p->wish.by_layer; /* by layer, ranks only pass values on */
     for (uint32_t i = 0; i < p->devices.n; i++)
         is_measured &= rates[i].source == XM_RATES_MEASURED;
     if (is_measured &&
@@ -246,12 +252,12 @@ copy_work(struct xm_run_work *w, struct xm_error *err)
     return XM_OK;
 }
 
-/* The plan of a rank with as large a part on as good a device. */
+/* Copies the plan of a rank whose part is equally large and whose device is the same. */
 static enum xm_status
 copy_plan(struct xm_plan *to, const struct xm_plan *from, struct xm_error *err)
 {
     *to = *from;
-    to->kv_groups = NULL; /* which nobody asks a mesh for */
+    to->kv_groups = NULL; /* owned by `from`; the plan of a mesh does not use them */
     to->n_kv_groups = 0;
     const enum xm_status s = copy_work(&to->prompt_work, err);
     if (s != XM_OK)
@@ -259,8 +265,9 @@ copy_plan(struct xm_plan *to, const struct xm_plan *from, struct xm_error *err)
     return s == XM_OK ? copy_work(&to->token_work, err) : s;
 }
 
-/* An earlier rank that has as much to do as rank i, by what the last split said; i: none has.
- * Ranks by layer differ in more than their weights: embeddings, windows. */
+/* Returns an earlier rank that has the same device and as many bytes of weights as rank i by the
+ * last split; i: there is none. By layer always i, because such ranks differ in more than their
+ * weights: in embeddings and attention windows. */
 static uint32_t
 find_alike(const struct xm_mesh_plan *p, const struct xm_mesh_parts *parts, uint32_t i)
 {
@@ -290,7 +297,7 @@ xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g, struct xm_error *
         rank->replace_ctx = &parts;
         rank->only_this = !p->wants_advice;
         s = xm_planner_plan(rank, g, err);
-        rank->weight_format = parts.weight_format; /* a part may have more of another */
+        rank->weight_format = parts.weight_format; /* the whole model's, not the part's */
         rank->replace = NULL;
         rank->replace_ctx = NULL;
         if (s != XM_OK)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The plan of a mesh: of each rank the memory that its part takes, what a token exchanges, and how
- * long a prompt and a token take; what to change where it does not fit.
+ * The plan of a mesh: the memory that each rank's part takes, the bytes that ranks exchange for a
+ * token, how long a prompt and a token take, and what to change if the model does not fit.
  */
 #ifndef XM_PLUGIN_MESH_MESH_PLAN_H
 #define XM_PLUGIN_MESH_MESH_PLAN_H
@@ -15,46 +15,53 @@ extern "C" {
 
 struct xm_mesh_plan {
     /* Set by the caller: */
-    struct xm_mesh_devices devices;     /* of all nodes, one node's together */
-    struct xm_split_wish wish;          /* xm_mesh_wish: as a run splits */
-    struct xm_plan rank[XM_MOST_RANKS]; /* of each what xm_planner_plan asks for */
-    struct xm_cluster cluster;          /* whose nodes and links they are */
-    bool wants_advice;                  /* where it does not fit */
+    struct xm_mesh_devices devices; /* of all nodes; the devices of a node are adjacent */
+    struct xm_split_wish wish;      /* xm_mesh_wish: how a run splits the model */
+    struct xm_plan rank[XM_MOST_RANKS]; /* with the members that xm_planner_plan needs */
+    struct xm_cluster cluster;          /* the nodes of these devices and their links */
+    bool wants_advice; /* find changes by which a model fits that does not */
     /* Set by xm_mesh_plan: */
     char *exchange_kinds; /* xm_split_print_kinds; owned: xm_mesh_free_plan */
     uint32_t n_exchanges;
-    uint64_t exchanged_bytes;                            /* of a token */
+    uint64_t exchanged_bytes;                            /* for each token */
     struct xm_exchange_work exchanged, exchanged_chosen; /* as in struct xm_mesh_parts */
-    /* Bytes missing where ranks of a node that each would fit take one memory, the host's. */
+    /* Missing bytes if the ranks of a node share the host's memory and need more together than it
+     * has, even if each rank alone would fit; the largest of all nodes. */
     uint64_t shared_excess;
-    /* Changes that alone are enough for all ranks; none where shared memory is what is missing. */
+    /* Changes, each of which alone makes all ranks fit; none if shared_excess is not 0. */
     struct xm_plan_advice advice[XM_PLAN_N_CHANGES];
     size_t n_advice;
 };
 
-/* Whether every rank has its room, and those of a node together. */
+/* Returns whether every rank fits in its device's memory, and the ranks of each node together in
+ * the memory that they share. */
 bool xm_mesh_plan_fits(const struct xm_mesh_plan *p);
 
-/* The wish's rates, and the latency of c->local, as a run of these devices has them: measured ones
- * (mesh_rates.h). Before xm_mesh_plan; of one node. */
+/* Sets p->wish's rate of reading to that of these devices and p->cluster.local's latency to the
+ * measured one (mesh_rates.h), as a run would; a rate that is not known stays. Call it before
+ * xm_mesh_plan, for meshes of one node only. */
 void xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir);
-/* Replaces the rates that the ranks have alone by those that they have beside each other, where
- * these are known: devices of a node that have one memory, and run at once. Behind xm_mesh_plan. */
+/* Ranks that share one memory and run at the same time slow each other down. For such ranks:
+ * replaces each measured rate of a device alone by its rate beside the others, if that is known.
+ * Call it after xm_mesh_plan. */
 void xm_mesh_plan_take_together(const struct xm_mesh_plan *p, const char *cache_dir,
                                 struct xm_rates *rates);
-/* Keeps what a prompt and a token behind it took on all ranks, for later plans; `rates` are those
- * of the ranks alone. Of devices with one memory it is what they lose to each other, else what
- * messages take: two cards read as fast as one. Nothing where that cannot be told. */
+/* Derives from the duration of a prompt and of the token after it why they took longer than the
+ * rates of each rank alone (`rates`) explain, and stores that for later plans. For devices that
+ * share one memory it stores by how much they slow each other down; for others, or if that does not
+ * explain the prompt, the latency of messages, because two cards read as fast as one. Stores
+ * nothing if a rate in `rates` is not measured, or by layer. */
 void xm_mesh_plan_keep(struct xm_mesh_plan *p, const struct xm_rates *rates,
                        const char *cache_dir, double prompt_s, double token_s);
 
-/* What a prompt and a token behind it take, by the ranks' `rates`: the slowest rank's seconds, by
- * layer all ranks' (of a prompt's chunks, which follow each other through the ranks, the slowest
- * one's), and those of exchanges. */
+/* Predicts the seconds of a prompt and of the token after it from the ranks' `rates`: the time of
+ * the slowest rank plus the time of the exchanges. By layer, the ranks' times add up; but the
+ * chunks of a prompt follow each other through the ranks, so that each chunk after the first adds
+ * only the slowest rank's time. Zeros: a rank's time is not known. */
 void xm_mesh_forecast(const struct xm_mesh_plan *p, const struct xm_rates *rates,
                       struct xm_run_seconds *prompt, struct xm_run_seconds *token);
 
-/* As xm_planner_plan, for all ranks. Does not own `g`. */
+/* Plans all ranks as xm_planner_plan plans one. Does not own `g`. */
 enum xm_status xm_mesh_plan(struct xm_mesh_plan *p, const struct xm_graph *g,
                             struct xm_error *err);
 void xm_mesh_free_plan(struct xm_mesh_plan *p); /* the members, not *p */

@@ -6,7 +6,7 @@
 #include "plugin/forecast.h"
 #include "runtime/kept.h"
 
-/* A rate is above 0 in any case: of a latency it is messages a second. */
+/* Writes the name under which a latency is stored as a rate, in messages a second. */
 static void
 name_latency(uint32_t ranks, char out[XM_KEPT_TEXT])
 {
@@ -65,7 +65,8 @@ xm_mesh_together_store(const char *cache_dir, const struct xm_device_info *first
     xm_kept_rate_store(cache_dir, first, multiplying, t->multiply);
 }
 
-/* What kernels reach of it; 0: not known. */
+/* Returns the bytes a second that kernels usually reach when reading from the device's memory; 0:
+ * not known. */
 static double
 read_rate(const char *cache_dir, const struct xm_device_info *info)
 {

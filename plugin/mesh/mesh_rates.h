@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What has been measured on the devices of a mesh, and kept (runtime/kept.h): the rates that decide
- * what is worth splitting, and forecasts of exchanges.
+ * Rates that were measured on the devices of a mesh and stored (runtime/kept.h). They decide which
+ * weights are worth splitting, and are used in forecasts.
  */
 #ifndef XM_PLUGIN_MESH_MESH_RATES_H
 #define XM_PLUGIN_MESH_MESH_RATES_H
@@ -13,16 +13,17 @@
 extern "C" {
 #endif
 
-/* Seconds of a message, of which an exchange has log2(ranks), rounded up (plugin/forecast.h),
- * between `ranks` devices of one process, the first of which is `first`. `cache_dir`: CACHE_DIR.
- * False: not known. */
+/* Load and store the seconds of a message between `ranks` devices of one process, whose first
+ * device is `first`. An exchange has log2(ranks) messages, rounded up (plugin/forecast.h).
+ * `cache_dir`: CACHE_DIR. False: no latency is stored; *latency_s is unchanged. */
 bool xm_mesh_latency_load(const char *cache_dir, const struct xm_device_info *first,
                           uint32_t ranks, double *latency_s);
 void xm_mesh_latency_store(const char *cache_dir, const struct xm_device_info *first,
                            uint32_t ranks, double latency_s);
 
-/* What part of the rates that a device has alone it has beside others that read the same memory:
- * `ranks` devices, the first of which is `first`, with most weights of a format. */
+/* The rates of a device while others read the same memory, as fractions of its rates alone. They
+ * are stored by the number of devices (`ranks`), the first device (`first`), and the format of most
+ * bytes of the model's weights. Loading returns false if they are not stored. */
 struct xm_mesh_together {
     double read, multiply; /* > 0 */
 };
@@ -33,10 +34,11 @@ void xm_mesh_together_store(const char *cache_dir, const struct xm_device_info *
                             uint32_t ranks, const char *weight_format,
                             const struct xm_mesh_together *t);
 
-/* Replaces the wish's rate of reading by that of its devices, info[wish->ranks]: of the slowest,
- * its streaming rate as it was measured, else its card's, unless one is not known. The latency
- * stays the usual one: a measured one has the ranks' waiting for each other in it, and a split that
- * does not pay for a token may well pay for a prompt, which nobody weighs. */
+/* Sets wish->read_rate by its devices, info[wish->ranks]: the rate of the slowest device, from its
+ * measured streaming rate or else its specification. If the rate of a device is not known,
+ * read_rate stays. The latency stays the usual one: a measured latency includes the time in which
+ * ranks wait for each other; and a split that does not pay for a token may well pay for a prompt,
+ * which the decision does not consider. */
 void xm_mesh_take_rates(const char *cache_dir, const struct xm_device_info *const *info,
                         struct xm_split_wish *wish);
 

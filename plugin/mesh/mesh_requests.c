@@ -66,8 +66,8 @@ infer_run(struct xm_infer *base, struct xm_error *err)
     if (s == XM_OK)
         return r->check.whole ? xm_mesh_check_run(&r->check, r->rank, r->mesh->n, err)
                               : XM_OK;
-    xm_mesh_level_all(r->mesh, past_of, shorten,
-                      r); /* ranks may have failed in different chunks */
+    /* ranks may have failed in different chunks */
+    xm_mesh_level_all(r->mesh, past_of, shorten, r);
     r->check.is_apart = true;
     return s;
 }
