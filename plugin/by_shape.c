@@ -33,8 +33,8 @@ struct by_shape {
     struct xm_compiled base;    /* first */
     struct xm_kept_graph *kept; /* referenced */
     struct xm_shape_compiler compiler;
-    pthread_mutex_t
-        lock; /* protects the members below; not held while a program is compiled */
+    /* protects the members below; not held while a program is compiled */
+    pthread_mutex_t lock;
     pthread_cond_t ended; /* signals the end of a job */
     struct job *jobs;
     struct entry entries[MOST_PROGRAMS];

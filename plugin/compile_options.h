@@ -23,8 +23,9 @@ struct xm_compile_options {
      * without states may be compiled for each shape. */
     bool for_api;
     bool keep_graph; /* for xm_infer_ops.check; also on a counting engine */
-    bool
-        shows_inner; /* with keep_graph, of a mesh: not what ranks exchange alone is checked */
+    /* With keep_graph, for a mesh: the check compares the results of all steps, not only the values
+     * that ranks exchange. */
+    bool shows_inner;
     /* Compute results per token only for the rows listed in the input sampled_tokens_indices, which
      * batches of sequences set; on a device without sequences only for the last position. */
     bool sampled_logits;

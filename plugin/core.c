@@ -19,8 +19,8 @@ struct entry {
     struct entry *next;
     char *name;
     char *path; /* of the library; NULL: the caller gave the plugin */
-    struct xm_property
-        *properties; /* set when the plugin is loaded; their texts are owned */
+    /* set when the plugin is loaded; their texts are owned */
+    struct xm_property *properties;
     uint32_t n_properties;
     struct xm_plugin *plugin; /* NULL: not loaded yet */
     struct xm_error failed;   /* why loading failed */

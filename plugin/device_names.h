@@ -31,8 +31,8 @@ bool xm_device_is_batch(const char *device);
  * that property in both cases. */
 struct xm_device_wish {
     const char *device; /* for xm_core_find; NULL: no device was named */
-    struct xm_property
-        *properties; /* owned; the caller's properties, with room for two more */
+    /* owned; the caller's properties, with room for two more */
+    struct xm_property *properties;
     uint32_t n;
     const char *list; /* the device list after the colon; NULL or "": none */
     char *name;       /* owned memory of `device`; NULL: `device` is the caller's text */

@@ -46,7 +46,7 @@ struct xm_rates {
     double multiply; /* multiply-adds a second          */
     double launch_s; /* seconds between the ends of two launches of an empty kernel */
     enum xm_rates_source source;
-    bool is_beside; /* beside other ranks that read the same memory, not alone */
+    bool is_beside; /* reached while other ranks read the same memory, not alone */
 };
 
 /* The shares of a card's memory bandwidth and of its multiply peak that kernels are assumed to

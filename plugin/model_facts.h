@@ -52,8 +52,8 @@ struct xm_model_facts {
     uint64_t expert_layers; /* layers with experts */
     struct xm_expert_facts experts[XM_FACTS_KINDS];
     struct xm_attention_facts attention[XM_FACTS_KINDS];
-    struct xm_format_facts
-        formats[XM_FACTS_FORMATS]; /* sorted by bytes, the largest first */
+    /* sorted by bytes, the largest first */
+    struct xm_format_facts formats[XM_FACTS_FORMATS];
     uint32_t n_experts, n_attention, n_formats;
     const char *family; /* the result of xm_model_family; NULL: the graph does not say */
 };

@@ -36,8 +36,8 @@ struct xm_benchmark_ports {
 /* Zero-initialise. */
 struct xm_benchmark_model {
     ov_core_t *core;
-    ov_model_t
-        *model; /* NULL: the file is compiled or imported without reading it first */
+    /* NULL: the file is compiled or imported without reading it first */
+    ov_model_t *model;
     ov_compiled_model_t *compiled;
     struct xm_benchmark_ports inputs, outputs;
     double read_ms, compile_ms, reshape_ms; /* 0: not done */

@@ -36,7 +36,7 @@ save(struct xm_chat *c, const char *typed, bool replace)
     struct xm_strbuf path = {0};
     struct xm_error err = {0};
     if (!xm_mpi_job_is_first())
-        return XM_CHAT_READ; /* one process of a job writes, and says so, for all */
+        return XM_CHAT_READ; /* the job's first process writes the file and prints the result */
     enum xm_status s = find_path(typed, &path, &err);
     if (s == XM_OK)
         s = xm_conversation_save(&c->conversation, xm_strbuf_text(&path), replace, &err);

@@ -107,8 +107,9 @@ xm_cli_print_failure(const struct xm_error *err, const char *more)
     xm_utf8_show(xm_slice_of(said, strlen(said)), text, sizeof(text));
     struct xm_strbuf sentence = {0};
     uint32_t rank;
+    /* unless the text names a rank already, which may be another one */
     if (xm_mpi_ranks(&rank) > 1 && strncmp(text, "rank ", strlen("rank ")) != 0)
-        xm_strbuf_printf(&sentence, "rank %u: ", rank); /* else it is another's */
+        xm_strbuf_printf(&sentence, "rank %u: ", rank);
     add_sentence(text, &sentence);
     xm_say("%s%s", xm_strbuf_ok(&sentence) ? xm_strbuf_text(&sentence) : text, more);
     xm_strbuf_free(&sentence);

@@ -163,7 +163,8 @@ int xm_cli_check_target(const struct xm_cli_target *t);
 enum xm_status xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
                                     struct xm_error *err);
 
-/* Checks that each device of a mesh that this process uses exists; checks no other names. */
+/* Checks that the devices of a mesh exist which this process uses; in an MPI job this is one of
+ * them. Checks no other names. */
 int xm_cli_check_ranks(const struct xm_core *core, const char *device);
 /* Warns, once, if --split is given for a single device. */
 void xm_cli_check_split(const char *split, const char *device);

@@ -14,8 +14,9 @@
 
 struct xm_plan_args {
     struct xm_chip_args chip;
-    const char *split, *messages, *link, *local_link; /* of meshes */
-    uint64_t nodes;                                   /* of meshes; 0: not given */
+    /* Options of meshes; NULL and 0: not given. */
+    const char *split, *messages, *link, *local_link;
+    uint64_t nodes;
     const char *bandwidth;
     uint64_t prompt; /* tokens of the forecast's prompt */
     const char *model, *kv, *key_cache, *value_cache, *kv_memory, *precision, *offload,
@@ -72,8 +73,9 @@ int xm_plan_mesh(const struct xm_plan_args *a);
  * so. */
 void xm_plan_say_alone(const struct xm_plan_args *a, const struct xm_config *config,
                        struct xm_package *package, const char *cache_dir);
-/* Keeps what a's devices took, for later forecasts (xm_mesh_plan_keep): a prompt of a->prompt
- * tokens and a token behind it. Nothing where the devices' own rates have not been measured. */
+/* Keeps for later forecasts how long a prompt of a->prompt tokens and the token after it took on
+ * a's devices (xm_mesh_plan_keep). Keeps nothing if the rates of each device alone have not been
+ * measured. */
 void xm_plan_keep_mesh(const struct xm_plan_args *a, const struct xm_config *config,
                        struct xm_package *package, const char *cache_dir, double prompt_s,
                        double token_s);

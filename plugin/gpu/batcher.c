@@ -11,7 +11,7 @@
 struct xm_batcher {
     struct xm_program *program;
     struct xm_request *request;
-    uint32_t port[XM_N_FEEDS]; /* UINT32_MAX: the model has no such input */
+    uint32_t port[XM_N_FEEDS]; /* input of a feed; UINT32_MAX: the model has none */
     struct xm_intake intake;
     uint32_t n;             /* entries of the last run, if it has succeeded */
     struct xm_ahead *ahead; /* NULL: no token has been chosen on the device yet */

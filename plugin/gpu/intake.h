@@ -29,8 +29,8 @@ extern "C" {
 
 struct xm_intake_row {
     struct xm_kv_sequence *sequence; /* borrowed; no sequence is in two rows */
-    const int32_t *
-        ids; /* [n], borrowed: later prompts can find the pages by them; NULL: they must not */
+    /* [n], borrowed: later prompts can find the pages by them; NULL: they must not */
+    const int32_t *ids;
     uint64_t n;       /* tokens */
     uint64_t wanted;  /* number of last tokens whose results are wanted */
     uint64_t padding; /* positions before the tokens, which are counted and not stored */
@@ -56,16 +56,16 @@ struct xm_intake_chunk {
 
 /* An intake; all zeros: an empty one. */
 struct xm_intake {
-    const struct xm_host_tensor
-        *tensors;          /* borrowed, by input; NULL: the rows have ids instead */
+    /* [input], borrowed; NULL: the rows have ids instead */
+    const struct xm_host_tensor *tensors;
     const uint32_t *ports; /* borrowed; if the rows have ids: [enum xm_feed] the input */
     struct xm_intake_row *rows;
     uint32_t n, room;
     bool is_packed;
-    bool is_mixed; /* packed chunks may have tokens of several rows */
-    uint64_t
-        chunk_tokens;   /* most tokens of a chunk, of all rows; UINT64_MAX: one chunk */
-    uint64_t tokens;    /* of each row of the tensors */
+    bool is_mixed; /* the chunks of packed rows may have tokens of several rows */
+    /* most tokens of a chunk, of all rows; UINT64_MAX: one chunk */
+    uint64_t chunk_tokens;
+    uint64_t tokens;    /* number of tokens of each row of the tensors, with padding */
     uint64_t done, all; /* tokens before the chunk; tokens of the run, along `tokens` */
     uint64_t wanted;    /* number of wanted results of the run, if it is packed */
     uint32_t n_begun;   /* rows whose sequences must be restored after a failure */

@@ -210,8 +210,8 @@ struct xm_program {
     struct xm_pass_report *reports;
     size_t n_reports;
     uint32_t n_host_steps;
-    bool
-        is_part; /* one part of a model split over devices: only this part of weights is copied */
+    /* one part of a model split over devices: only this part of weights is copied */
+    bool is_part;
     struct xm_onednn *onednn;          /* open while the program lives; NULL: not used */
     struct xm_label_times *step_times; /* of all requests; NULL: without PERF_COUNT */
     char *rules_text;   /* the config rules that applied, one a line             */

@@ -26,8 +26,8 @@ struct xm_piece {
     size_t n;
     /* The result so far, including this token; valid during the call. */
     const struct xm_generation_result *so_far;
-    const struct xm_tool_call
-        *call; /* of XM_ANSWER_CALL: the tool call, whose JSON is `text`; else NULL */
+    /* of XM_ANSWER_CALL: the tool call, whose JSON is `text`; else NULL */
+    const struct xm_tool_call *call;
 };
 
 struct xm_generation {

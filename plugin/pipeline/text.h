@@ -38,10 +38,10 @@ struct xm_text_source {
 
 struct xm_text {
     struct xm_text_source from;
-    struct xm_generation_result
-        *out; /* owned by the caller: ids, text, probabilities, finish */
-    struct xm_token_list
-        tokens; /* tokens to feed to the model, in order: prompt and generated ones */
+    /* owned by the caller: ids, text, probabilities, finish */
+    struct xm_generation_result *out;
+    /* tokens to feed to the model, in order: prompt and generated ones */
+    struct xm_token_list tokens;
     size_t n_prompt;
     uint64_t most; /* maximum number of generated tokens */
     bool is_over;  /* no more tokens are chosen; out->finish says why */

@@ -26,8 +26,8 @@ struct xm_text_stream {
     struct xm_strbuf raw; /* detokenized, not yet processed                   */
     /* Output of the last call, which can no longer change. The thought precedes the text. */
     struct xm_strbuf thought, text;
-    struct xm_strbuf
-        call; /* JSON of a tool call after them: the last one of answer->calls */
+    /* JSON of a tool call after them: the last one of answer->calls */
+    struct xm_strbuf call;
     /* a stop string was found, or the answer is complete: later tokens are dropped */
     bool stopped;
     size_t stop; /* number, from 1, of that stop string; 0: none */

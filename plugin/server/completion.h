@@ -29,8 +29,8 @@ struct xm_text_part {
     const char *text;
     size_t n;
     const struct xm_generation_result *so_far;
-    const struct xm_tool_call
-        *call; /* of XM_ANSWER_CALL: the last of so_far's calls; else NULL */
+    /* of XM_ANSWER_CALL: the last of so_far's calls; else NULL */
+    const struct xm_tool_call *call;
 };
 
 struct xm_completion_text {

@@ -89,11 +89,11 @@ struct xm_schema {
     struct xm_wanted *wanted;
     size_t n_wanted, wanted_capacity;
     struct xm_hash_index wanted_index; /* indexes `wanted` by schema */
-    struct xm_schema_place
-        *places; /* in the order of their creation: inner schemas first */
+    /* in the order of their creation: inner schemas first */
+    struct xm_schema_place *places;
     size_t n_places, places_capacity;
-    struct xm_schema_name
-        *names; /* the root first; empty: names were not collected yet */
+    /* the root first; empty: names were not collected yet */
+    struct xm_schema_name *names;
     size_t n_names, names_capacity;
     struct xm_opposite *opposites;
     size_t n_opposites, opposites_capacity;

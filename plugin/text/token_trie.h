@@ -45,8 +45,8 @@ struct xm_trie_node {
 
 /* Immutable: threads may share it. */
 struct xm_token_trie {
-    struct xm_trie_node
-        *nodes; /* [n_nodes + 1]: the last one only holds the end of the tokens */
+    /* [n_nodes + 1]: the last one only holds the end of the tokens */
+    struct xm_trie_node *nodes;
     size_t n_nodes;
     int32_t *tokens; /* ids, sorted by their bytes */
     size_t n_tokens;
