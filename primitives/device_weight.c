@@ -13,7 +13,8 @@
 #include "runtime/util/memory.h"
 #include "runtime/weight_pack.h"
 
-/* Makes a buffer of a stream: xm_buffer_from_host, xm_buffer_on_host or xm_buffer_copy. */
+/* Makes a buffer of a weight's values, scales or zero points: xm_buffer_from_host,
+ * xm_buffer_on_host or xm_buffer_copy. */
 typedef enum xm_status (*upload_fn)(struct xm_engine *engine, const void *bytes,
                                     uint64_t n_bytes, struct xm_buffer **out,
                                     struct xm_error *err);
@@ -100,9 +101,10 @@ create_packed(struct xm_engine *engine, const struct xm_weight *w,
     return XM_OK;
 }
 
-/* Rows of a part with other ranks' columns between them. Where these are short, a processor fetches
- * from memory what lies between them, too: 192 of each 384 bytes, of experts' down in u4 with 768
- * columns, took 2.4 times the processor time that they take when they lie together (AMD EPYC). */
+/* Returns whether the part has short rows with other ranks' columns between them. A processor would
+ * fetch the bytes between short rows from memory, too. Reading 192 of each 384 bytes (the experts'
+ * down weights in u4 with 768 columns, split in two) took 2.4 times the processor time of reading
+ * them from a copy without gaps (AMD EPYC). */
 static bool
 is_scattered(const struct xm_weight *w)
 {

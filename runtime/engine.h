@@ -41,9 +41,9 @@ const char *xm_memory_kind_text(enum xm_memory_kind kind); /* "cl_mem", "usm_hos
 enum xm_buffer_use {
     XM_USE_DEVICE, /* only kernels access it (copies in and out are allowed)           */
     XM_USE_HOST,   /* the host writes or reads it often (inputs, outputs, block tables) */
-    XM_USE_WEIGHT, /* written once                                                     */
-    XM_USE_HOST_WEIGHT, /* written once, to be read from host memory                   */
-    XM_USE_OWN_WEIGHT   /* written once, never read where the host has the bytes       */
+    XM_USE_WEIGHT, /* written once; may be the host's bytes, read in place             */
+    XM_USE_HOST_WEIGHT, /* written once; kernels read it in host memory                */
+    XM_USE_OWN_WEIGHT   /* written once; always a copy of the host's bytes             */
 };
 
 /* One kernel argument. A scalar is copied at the call. TOO_LARGE: the number value.u64 does not fit
@@ -199,16 +199,17 @@ bool xm_engine_has_usm(const struct xm_engine *engine);
  * device's largest allocation, or the driver has no memory left; the message has both sizes. */
 enum xm_status xm_buffer_create(struct xm_engine *engine, enum xm_buffer_use use,
                                 uint64_t n, struct xm_buffer **out, struct xm_error *err);
-/* A weight from host bytes at any alignment. On a device whose memory the host shares (CPU devices)
- * the bytes are used in place and must stay valid and unchanged until the buffer dies; otherwise
- * they are copied. xm_engine_shares_weight says which. xm_buffer_copy copies in any case. */
+/* Makes a buffer of a weight from host bytes at any alignment. If xm_engine_shares_weight returns
+ * true (CPU devices; integrated GPUs with aligned bytes; not with XM_COPY_WEIGHTS), kernels read
+ * the bytes in place, and they must stay valid and unchanged until the buffer is freed. Otherwise
+ * they are copied. xm_buffer_copy always copies. */
 enum xm_status xm_buffer_from_host(struct xm_engine *engine, const void *p, uint64_t n,
                                    struct xm_buffer **out, struct xm_error *err);
 bool xm_engine_shares_weight(struct xm_engine *engine, const void *bytes, uint64_t n);
 enum xm_status xm_buffer_copy(struct xm_engine *engine, const void *bytes, uint64_t n,
                               struct xm_buffer **out, struct xm_error *err);
-/* The same for a weight that stays in host memory: kernels read it in place where the device can,
- * whatever XM_COPY_WEIGHTS says; otherwise from a copy in host memory. */
+/* As xm_buffer_from_host, for a weight that stays in host memory: kernels read it in place if the
+ * device can, even with XM_COPY_WEIGHTS; otherwise from a copy in host memory. */
 enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes, uint64_t n,
                                  struct xm_buffer **out, struct xm_error *err);
 /* Memory that the application may use in the engine's OpenCL context. `kind` is XM_MEMORY_CL,

@@ -38,8 +38,8 @@ struct xm_moe_experts {
     struct xm_pick pick[XM_MOE_N_STEPS];
     struct xm_kernel *kernel[XM_MOE_N_STEPS];
     bool may_route; /* tokens come with logits, and moe_gate_up may route by them */
-    struct xm_kernel
-        *routes; /* kernel[XM_MOE_GATE_UP] that also routes; NULL: there is none */
+    /* kernel[XM_MOE_GATE_UP] that also routes; NULL: there is none */
+    struct xm_kernel *routes;
     /* converters of what the steps for few tokens read */
     struct xm_converter x[XM_MOE_SORT];
     struct xm_onednn_experts *onednn; /* NULL: not used                     */
@@ -85,8 +85,8 @@ struct xm_moe_call {
     uint64_t slots, tiles;
     /* for few tokens: the experts, or a cache's slots */
     struct xm_expert_rows rows;
-    const struct xm_buffer
-        *rows_ids; /* [T,K]: expert ids, or slot numbers, into `rows` */
+    /* [T,K]: expert ids, or slot numbers, into `rows` */
+    const struct xm_buffer *rows_ids;
     struct xm_buffer *part[XM_MOE_MAX_PARTS];
     /* activations that the next step for few tokens reads */
     struct xm_buffer *input;

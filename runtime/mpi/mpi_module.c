@@ -278,8 +278,9 @@ create(struct xm_collective **out, struct xm_error *err)
     return s;
 }
 
-/* MPICH's mpirun forwards nothing more when it hears that a process aborts: of 30 sentences that
- * were written just before, one was lost. */
+/* The time that mpirun gets to forward a process's last messages before MPI_Abort: MPICH's mpirun
+ * forwards nothing more when it learns that a process aborts. Without the time, one of 30 messages
+ * written just before was lost. */
 #define LAST_WORDS_NS 100000000L
 
 static void

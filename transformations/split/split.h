@@ -31,7 +31,8 @@
 extern "C" {
 #endif
 
-/* Names of results that are exchanged values, and inner ones: "exchange 3 behind linear blk.0". */
+/* Parts of the names of results that show exchanged and inner values, such as
+ * "exchange 3 behind linear blk.0": kind, number, and the step that computes the value. */
 #define XM_SHOWN_EXCHANGE "exchange "
 #define XM_SHOWN_INNER    "inner "
 #define XM_SHOWN_BEHIND   " behind "
@@ -56,8 +57,9 @@ struct xm_split_wish {
      * own. xm_split_whole returns the same values under the same names, so that both can be
      * compared. */
     bool shows_exchanges;
-    /* With shows_exchanges: what steps make of other values is shown as well. Parts of it are
-     * joined and summands added up behind the run, so that ranks run as they do. */
+    /* With shows_exchanges: also shows inner values, the floating-point results of all steps. If a
+     * rank has only a part or a summand of one, the whole value is gathered or added up for the
+     * check, after the steps of the model, which stay as they are. */
     bool shows_inner;
 };
 

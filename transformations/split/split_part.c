@@ -80,7 +80,8 @@ cut_const(struct part *p, const struct xm_value *v, uint32_t dim, int64_t first,
 
 /* ---- values of the run --------------------------------------------------------------------- */
 
-/* element: what summands are sent as; XM_DYNAMIC: as they are. */
+/* Adds the exchange that makes the whole value of v from this rank's part or summand `mine`.
+ * `element`: the type in which summands are sent; XM_DYNAMIC: their own. */
 static struct xm_value *
 exchanged(struct part *p, const struct xm_split_value *have, const struct xm_value *v,
           struct xm_value *mine, enum xm_element element)
@@ -258,7 +259,8 @@ whole_of(const struct xm_value *v, void *ctx, struct xm_error *err)
     return ((const struct part *)ctx)->whole[v->node->id + v->index];
 }
 
-/* What the ranks have of an inner value, together. */
+/* Returns the whole inner value, with an exchange at the end of the graph if ranks have only parts
+ * or summands of it (xm_split_copy_fn). */
 static struct xm_value *
 inner_of(const struct xm_value *v, void *ctx, struct xm_error *err)
 {

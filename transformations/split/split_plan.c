@@ -147,7 +147,7 @@ is_sum(const struct xm_split *s, const struct xm_value *v)
     return xm_split_value(s, v)->kind == XM_PARTIAL;
 }
 
-/* What ranks exchange of it for a token, whole. */
+/* Returns the bytes of the whole value v, for one token, in the type in which it is exchanged. */
 static uint64_t
 message_bytes(const struct xm_split *s, const struct xm_value *v)
 {

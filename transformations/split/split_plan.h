@@ -71,12 +71,12 @@ uint64_t xm_split_layers_bytes(const struct xm_split *s, uint32_t rank);
 /* Adds an exchange to the list. */
 enum xm_status xm_split_note(struct xm_split *s, const struct xm_exchange *e,
                              struct xm_error *err);
-/* What stands for a value in a part of the graph, or a copy of it; NULL: it has none there, or
- * *err, zeroed before, says why not. */
+/* Returns the value that corresponds to v in a part or a copy of the graph. NULL: there is none, or
+ * the call failed; then *err, which the caller zeroes before, has a status. */
 typedef struct xm_value *(*xm_split_copy_fn)(const struct xm_value *v, void *ctx,
                                              struct xm_error *err);
-/* Where the wish asks for it: adds the results of exchanged values and of inner ones, in the order
- * of the graph. */
+/* If the wish asks for it: adds results for exchanged values and for inner values, in the order of
+ * the graph. `exchanged` and `inner` find the value of `part` that a result shows. */
 enum xm_status xm_split_show(const struct xm_split *s, struct xm_graph *part,
                              xm_split_copy_fn exchanged, xm_split_copy_fn inner,
                              void *ctx, struct xm_error *err);

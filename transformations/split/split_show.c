@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exchanged and inner values as results: of a rank's part and of the whole graph alike, to be
- * compared.
+ * Adds results that show exchanged and inner values, with the same names in a rank's part and in
+ * the whole graph, so that both can be compared.
  */
 #include "runtime/util/memory.h"
 #include "transformations/graph/builder.h"
 #include "transformations/split/split_plan.h"
 
-/* The first exchange of the value; n_exchanges: there is none. */
+/* Returns the index of the first exchange of the value; n_exchanges: there is none. */
 static size_t
 find_exchange(const struct xm_split *s, const struct xm_value *v)
 {
@@ -17,7 +17,8 @@ find_exchange(const struct xm_split *s, const struct xm_value *v)
     return i;
 }
 
-/* What a step makes of other values. */
+/* Returns whether the wish asks for v and v is the floating-point result of a step that has inputs.
+ * Results, states and constants are not shown. */
 static bool
 is_inner(const struct xm_split *s, const struct xm_value *v)
 {
@@ -45,7 +46,8 @@ add_result(struct xm_graph *g, const char *kind, size_t i, const struct xm_value
     return XM_OK;
 }
 
-/* Exchanged values that become results are results already. */
+/* Adds a result for v if v is exchanged or an inner value, and `part` has it. A value that is
+ * exchanged for a result of the model needs no second result. */
 static enum xm_status
 show(const struct xm_split *s, const struct xm_value *v, struct xm_graph *part,
      xm_split_copy_fn exchanged, xm_split_copy_fn inner, void *ctx, struct xm_error *err)
@@ -76,7 +78,7 @@ xm_split_show(const struct xm_split *s, struct xm_graph *part, xm_split_copy_fn 
     return XM_OK;
 }
 
-/* The value of the copied graph that stands for v: copies keep ids. */
+/* Returns the value of the copied graph that corresponds to v: copies keep the nodes' ids. */
 static struct xm_value *
 copied(const struct xm_value *v, void *ctx, struct xm_error *err)
 {
