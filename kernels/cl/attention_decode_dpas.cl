@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of few tokens against one partition of the keys, on matrix engines (matrix_attention.h); the
- * complete result where there is one partition only (DECODE_PARAMETERS). The query heads that share
- * a head of K and V are rows of one sub-group, so that the cache is read once for all of them.
- * Global size: SG lanes for each part of the values of a tile of 8 rows, times the heads of K and
- * V, times the partitions, which are innermost.
+ * Attention of few tokens on matrix engines (matrix_attention.h). A sub-group computes one
+ * partition of the keys, and stores a partial result, or the complete result if there is only one
+ * partition (DECODE_PARAMETERS). The query heads that share a head of K and V are rows of one
+ * sub-group, so that the cache is read once for all of them. Global size: SG lanes for each part of
+ * the values of a tile of 8 rows, times the heads of K and V, times the partitions, which are
+ * innermost.
  */
 #define ROW_BLOCKS 1
 #define KEYS       32

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of prompts on matrix engines (matrix_attention.h). Global size: SG lanes for each part of
- * the values of a tile of SG rows, times the heads of K and V, which are outermost.
+ * Attention of prompts on matrix engines (matrix_attention.h). Global size: SG lanes for each part
+ * of the values of a tile of SG rows, times the heads of K and V, which are outermost.
  */
-#define ROW_BLOCKS (SG / 8) /* as registers allow */
+#define ROW_BLOCKS (SG / 8) /* as many as fit into registers */
 #define KEYS       32
 #include "matrix_attention.h"
 

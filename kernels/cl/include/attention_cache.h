@@ -267,7 +267,7 @@ packed_shift(uint i)
 #define BLOCK_i8(r, i)  block_i8((r).scales[(i) / CACHE_BLOCK])
 #define BLOCK_u4(r, i)  block_u4((r).scales[(i) / CACHE_BLOCK])
 #define BLOCK(T, r, i)  PASTE(BLOCK_, T)(r, i)
-#define BLOCK_OF(T, b)  PASTE(block_, T)(b) /* by its byte, where there are scales */
+#define BLOCK_OF(T, b)  PASTE(block_, T)(b) /* of scale byte b; types with scales only */
 
 /* UNSCALED is element i of a row, not multiplied by its scale; UNSCALED16, 16 elements from i on, a
  * multiple of 16. b is their block. CACHED and CACHED16 include the scale. */

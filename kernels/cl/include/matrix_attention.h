@@ -2,37 +2,40 @@
  *
  *     out[r,h,:]    = softmax_j(scale q.k_j + mask) v_j           (sinks in the denominator)
  *
- * On matrix engines (matrix_mad.h). A sub-group makes TILE_ROWS rows (token, head) that share one
- * head of K and V, against KEYS keys at a time:
+ * Attention on matrix engines (matrix_mad.h). A sub-group computes TILE_ROWS rows (token, head)
+ * that share one head of K and V, for KEYS keys at a time:
  *
  *     s [ROWS][KEYS]    = q [ROWS][D] k^T [D][KEYS]            a is q, b is k^T: a key a lane
  *     p [ROWS][KEYS]    = 2^(c (s - m))                        c is scale log2 e
  *     o [ROWS][VALUES] += p [ROWS][KEYS] v [KEYS][VALUES]      a is p, b is v: a value a lane
  *
- * What one product leaves in a lane the next one takes from there. q is in local memory, as the
- * engines take it. m follows the largest score of a row only when one is so much larger that its
- * weight would leave the halves: sums are rescaled rarely, and lanes are compared rarely.
+ * The second product takes the weights p from the lanes in which the first product leaves the
+ * scores. q is in local memory, in the layout of operand a. m, the maximum of a row, is raised only
+ * if a score is so much larger that its weight would exceed 2^MOST_GROWTH. So sums are rescaled
+ * rarely, and scores of different lanes are compared rarely.
  *
- * Tiles of keys that all rows see whole go through a loop without masks, then the others through
- * one with them. Heads of more than 128 values are made in parts by sub-groups that each make the
- * scores anew.
+ * A loop without masks computes the tiles of keys that all rows see completely, then a loop with
+ * masks computes the other tiles. Heads of more than 128 values are computed in parts by several
+ * sub-groups, each of which computes the scores.
  *
- * The host sees to it that D is whole reads of 64, that DV and PAGE_TOKENS are multiples of 16, so
- * that the keys of a unit are neighbours in a page, that SRC is f16 and no cache f32, that scale is
- * above 0, and that a work-group has at most SUB_GROUPS sub-groups. Not done: other D.
+ * The host makes sure that D is a multiple of 64, that DV and PAGE_TOKENS are multiples of 16 (so
+ * that the keys of a unit are neighbours in a page), that SRC is f16 and no cache is f32, that
+ * scale is above 0, and that a work-group has at most SUB_GROUPS sub-groups. Other D are not
+ * supported.
  *
- *   ROW_BLOCKS  rows of a sub-group, in eights
- *   KEYS        keys at a time: whole units
+ *   ROW_BLOCKS  blocks of 8 rows of a sub-group
+ *   KEYS        keys at a time, a multiple of UNIT
  */
 #include "matrix_queries.h"
 #include "sub_group_rotation.h"
 
-#define KEY_BLOCKS  (KEYS / SG) /* of a key a lane */
-#define SLOT_BLOCKS (KEYS / 16) /* of the keys of a matrix b */
-/* Keys at a time where they are masked, which takes more registers. */
+#define KEY_BLOCKS  (KEYS / SG) /* blocks of SG keys, a key a lane */
+#define SLOT_BLOCKS (KEYS / 16) /* blocks of 16 keys, those of a matrix b */
+/* Keys at a time in the loop with masks, which needs more registers. */
 #define PART_KEYS   (SG == 8 ? 16 : KEYS)
 #define LOG2_E      1.44269504f
-/* Scores that are not hidden are above it; the first maximum. */
+/* LEAST_SCORE: the lowest score of a key that is not hidden. NO_SCORE: the maximum of a row before
+ * its first key, below all scores that are not hidden. */
 #define LEAST_SCORE -1e37f
 #define NO_SCORE    -2e37f
 #define MOST_GROWTH 8.0f /* weights stay below 2^8 */
@@ -45,8 +48,9 @@ query_matrix(const struct query *r, uint i, uint step)
     return local_matrix(r->q + (i * (D / 16) + step) * 8 * SG);
 }
 
-/* The products of the rows with the first `keys` keys of a tile, a constant as in what follows. q
- * is kept for all blocks of keys where that is one step at a time, else there are no registers. */
+/* s = the products of the rows with the first `keys` keys of a tile; `keys` is a compile-time
+ * constant, also in the functions below. If one step of K is read at a time, a step of q is kept in
+ * registers for all blocks of keys; else it is read for each block, for lack of registers. */
 static inline void
 dots(const struct query *r, const struct unit u[UNITS], uint keys, bool is_near,
      float8 s[KEY_BLOCKS][ROW_BLOCKS])
@@ -81,7 +85,8 @@ dots(const struct query *r, const struct unit u[UNITS], uint keys, bool is_near,
     }
 }
 
-/* Scores become cap tanh(score / cap); scale is multiplied later. */
+/* Replaces each score s by cap tanh(s / cap). cap is soft_cap / scale, because scores are
+ * multiplied by scale later. */
 static inline void
 cap_scores(const struct attention *a, float8 s[KEY_BLOCKS][ROW_BLOCKS])
 {
@@ -93,8 +98,8 @@ cap_scores(const struct attention *a, float8 s[KEY_BLOCKS][ROW_BLOCKS])
             s[b][i] = cap - 2.0f * cap / (native_exp(s[b][i] * twice) + 1.0f);
 }
 
-/* The score of a row's key at position j with the explicit mask. What that does not hide stays
- * above NO_SCORE. */
+/* Returns the score s of row i and the key at position j after adding the explicit mask: -INFINITY
+ * if the mask hides the key, else at least LEAST_SCORE. */
 static inline float
 masked_score(const struct attention *a, const struct query *r, int i, int j, float s)
 {
@@ -102,8 +107,9 @@ masked_score(const struct attention *a, const struct query *r, int i, int j, flo
     return added == -INFINITY ? added : fmax(s + added / a->scale, LEAST_SCORE);
 }
 
-/* Hides scores of a tile from position j on; is_there: whether any row sees the key of this
- * lane. Branches row by row keep few addresses of the explicit mask in registers. */
+/* Sets the scores of keys that a row does not see to -INFINITY, in a tile from position j on.
+ * is_there[b]: whether any row sees this lane's key of block b. Each row has a branch of its own,
+ * so that registers hold few addresses of the explicit mask at a time. */
 static inline void
 mask_scores(const struct attention *a, const struct query *r, int j,
             const bool is_there[KEY_BLOCKS], float8 s[KEY_BLOCKS][ROW_BLOCKS])
@@ -125,7 +131,8 @@ mask_scores(const struct attention *a, const struct query *r, int j,
 
 /* ---- rows ---------------------------------------------------------------------------- */
 
-/* m: of a row; l: of a row, the part of a lane. */
+/* The sums of the online softmax. m: the maximum of a row; l: this lane's part of the sum of a
+ * row's weights; o: sums of values times weights. */
 struct sums {
     float m[TILE_ROWS];
     float8 l[ROW_BLOCKS], o[ROW_BLOCKS][VALUE_CHUNKS];
@@ -146,8 +153,9 @@ clear_sums(struct sums *sums)
     }
 }
 
-/* Raises the maximums to those of the lanes, where is_grown, and scales the sums. Exchanges do not
- * stand in a branch where they are emulated (sub_group.h). */
+/* If is_grown: raises the maximum of each row to the largest of `most` over all lanes, and rescales
+ * the row's sums. Emulated exchanges between lanes must not be in a branch (sub_group.h): then the
+ * same steps run in any case, without effect unless is_grown. */
 static inline void
 raise_maximums(struct sums *sums, float8 most[ROW_BLOCKS], bool is_grown, float c)
 {
@@ -174,7 +182,7 @@ raise_maximums(struct sums *sums, float8 most[ROW_BLOCKS], bool is_grown, float 
     }
 }
 
-/* The online softmax's step: scores become weights. */
+/* A step of the online softmax: replaces the scores by weights, and adds these to l. */
 static inline void
 weigh(const struct attention *a, struct sums *sums, uint keys,
       float8 s[KEY_BLOCKS][ROW_BLOCKS])
@@ -204,7 +212,8 @@ weigh(const struct attention *a, struct sums *sums, uint keys,
     }
 }
 
-/* o += p v; `kept` has bits of the values that are there, as they stand in b. */
+/* o += p v. `kept`: for each 16 keys the mask of the values that exist (slot_masks); NULL: all
+ * exist, and the units are near. */
 static inline void
 add_values(const struct query *r, const struct unit u[UNITS], uint keys,
            float8 p[KEY_BLOCKS][ROW_BLOCKS], const uint8 *kept, struct sums *sums)
@@ -239,8 +248,9 @@ add_values(const struct query *r, const struct unit u[UNITS], uint keys,
 
 /* ---- tiles of keys ------------------------------------------------------------------- */
 
-/* The units of a tile from position j on, which are anywhere where a page is not there. True: all
- * are there, and near (matrix_reads.h). */
+/* Moves u to the units of a tile of `keys` keys from position j on, and sets is_there[i] to whether
+ * unit i has a page. A unit without a page is moved to the start of the cache, where reads are
+ * valid. Returns whether all units have pages and are near (matrix_reads.h). */
 static inline bool
 find_units(const struct attention *a, const struct query *r, int j, int keys,
            struct unit u[UNITS], bool is_there[UNITS])
@@ -259,8 +269,8 @@ find_units(const struct attention *a, const struct query *r, int j, int keys,
     return all;
 }
 
-/* Keys that nobody sees: their scores are hidden, and their values, which may never have been
- * written, are zero. */
+/* Computes a tile of PART_KEYS keys from position j on with masks. Of keys that no row sees the
+ * scores are hidden, and the values, which may never have been written, are replaced by zeros. */
 static inline void
 attend_part(const struct attention *a, const struct query *r, int j, struct unit u[UNITS],
             struct sums *sums)
@@ -286,7 +296,8 @@ attend_part(const struct attention *a, const struct query *r, int j, struct unit
     add_values(r, u, PART_KEYS, s, kept, sums);
 }
 
-/* The first and the last position of whole tiles that all rows see, of keys that nothing masks. */
+/* Returns the positions [x, y) of the whole tiles that all rows see and that need neither a mask
+ * nor a soft cap; x == y: there are none. */
 static inline int2
 whole_tiles(const struct attention *a, const struct query *r)
 {
@@ -297,14 +308,16 @@ whole_tiles(const struct attention *a, const struct query *r)
                              : first);
 }
 
-/* Where masked tiles go on: behind what is done, from first to end. */
+/* Returns the position of the next tile with masks: j, or `end` if j is within [first, end), which
+ * the loop without masks has computed. */
 static inline int
 next_tile(int j, int first, int end)
 {
     return j >= first && j < end ? end : j;
 }
 
-/* A page that is missing ends the loop without masks; exchanges stand in no branch. */
+/* Computes all tiles of keys. A missing page ends the loop without masks, which cannot skip a tile,
+ * because exchanges between lanes must not be in a branch; the loop with masks does the rest. */
 static inline void
 attend(const struct attention *a, const struct query *r, struct sums *sums)
 {
@@ -334,8 +347,9 @@ attend(const struct attention *a, const struct query *r, struct sums *sums)
 
 /* ---- results ------------------------------------------------------------------------- */
 
-/* Where 8 lanes have values in another order, they get neighbours: halves have the order of
- * matrix_pairs.h, nibbles the even values in one chunk and the odd ones in the next. */
+/* Reorders a row's values so that neighbouring lanes have neighbouring values. Before, with 8
+ * lanes, halves have the order of matrix_pairs.h, and nibbles have the even values in one chunk and
+ * the odd ones in the next. */
 static inline void
 order_values(float y[VALUE_CHUNKS])
 {
@@ -357,7 +371,8 @@ order_values(float y[VALUE_CHUNKS])
 #endif
 }
 
-/* Row i: its sum of weights, and its values of this lane. */
+/* Returns the sum of the weights of row i, and sets y to this lane's values of the row, in
+ * order. */
 static inline float
 take_row(const struct sums *sums, int i, float y[VALUE_CHUNKS])
 {
@@ -372,7 +387,7 @@ take_row(const struct sums *sums, int i, float y[VALUE_CHUNKS])
     return sub_group_reduce_add(l[i % 8]);
 }
 
-/* The softmax of the rows, complete, and rotated back. */
+/* Stores the rows' results: divides them by the sums of weights, and rotates the values back. */
 static inline void
 finish_rows(const struct attention *a, const struct query *r, const struct sums *sums,
             __global STORAGE(SRC) * out)

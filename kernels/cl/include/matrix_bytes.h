@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes of V as halves, as matrix engines with 8 lanes take them, b of 16 keys (matrix_mad.h):
- * matrix n has in word c of lane l the value 8 n + l of the keys c and c + 8. Lanes read bytes of
- * one of two neighbouring keys, four lanes a key. One move makes halves of 8 bytes of both keys,
- * and writes them to every second half of two words; what belongs to odd halves is moved once more.
+ * Makes matrices b of 16 keys (matrix_mad.h) from bytes of V, with 8 lanes: word c of lane l in
+ * matrix n has the value 8 n + l of the keys c and c + 8. Four lanes read bytes of one key, the
+ * other four those of the next key. One move instruction converts 8 bytes of both keys to halves,
+ * and writes them to the even halves of two words. Odd halves are converted to a temporary first,
+ * and then moved.
  */
 
-/* Chunks of 8 values that are read at once: half of the bytes that a lane reads of a key. */
+/* Chunks of 8 values that are read at once. Four lanes read a key, so the number is half the number
+ * of bytes that a lane reads. */
 #if DV % (64 * ((DV + 127) / 128)) == 0
 #define BYTE_CHUNKS 8
 typedef ulong2 byte_pieces;
@@ -20,7 +22,7 @@ typedef uint byte_pieces;
 
 struct byte_values {
 #if MATRIX_ENGINE
-    byte_pieces p[8]; /* of the keys (0, 1), (2, 3) to (14, 15) */
+    byte_pieces p[8]; /* p[i]: bytes of the keys 2i and 2i + 1 */
 #else
     __global const uchar *at;
 #endif
@@ -36,7 +38,8 @@ struct byte_values {
     HALVES_FROM("0") HALVES_FROM("1") HALVES_FROM("2") HALVES_FROM("3")
 #define BYTES_OF(name, bytes, operand)                                                   \
     ".decl " name " v_type=G type=b num_elts=" bytes " alias=<" operand ",0>\n"
-/* Two words of d, `row` and the next one: even halves of one place, odd ones of another. */
+/* Fills the words `row` and row + 1 of d: their even halves with the bytes at `even`, their odd
+ * halves with the bytes at `odd`, by way of temporary i. */
 #define PUT_HALVES(i, row, even, odd)                                                    \
     "mov (M1_NM, 16) XM_D(" row ",0)<2> " even "\n"                                      \
     "mov (M1_NM, 16) XM_T" i "(0,0)<2> " odd "\n"                                        \
@@ -73,7 +76,7 @@ struct byte_values {
         break;
 #endif
 
-/* Of 16 keys, `bytes` behind the values of a unit. */
+/* Reads BYTE_CHUNKS chunks of 16 keys, from `bytes` bytes after `values`, the values of a unit. */
 static inline void
 load_byte_values(__global const uchar *values, uint bytes, bool is_near,
                  struct byte_values *to)
@@ -90,7 +93,7 @@ load_byte_values(__global const uchar *values, uint bytes, bool is_near,
 #endif
 }
 
-/* Matrix n of those. */
+/* Returns chunk n of the values as matrix b. */
 static inline int8
 byte_value_matrix(const struct byte_values *v, const uint n)
 {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is cached in 8 or 4 bits (attention_cache.h) as halves: 8 words of two elements, for matrix
- * engines. Bits below an exponent are a number with an offset; the rest is arithmetic of two halves
- * at once (half_pairs.h).
+ * Converts elements that are cached in 8 or 4 bits (attention_cache.h) to halves for matrix
+ * engines, 8 words of two elements. The bits of an element with a constant exponent above them are
+ * a half: the number plus an offset. The rest is arithmetic of two halves at once (half_pairs.h).
  *
  *   i8  q s                (1152 + q) - 1152 is exact
  *   u4  n (n n + 512) s    x (x x + 2) 4096 s with x = n / 16 = (2 + q / 8) + (c / 16 - 2)
  *
- * s and c are of a block of 16 elements. In K that is one for each lane. In V, where a lane has a
- * value of 16 keys, it is one for each slot (matrix_mad.h): c is added there, s is multiplied into
- * the weights of these keys, which are fewer.
+ * Each block of 16 elements has a scale s and a centre c. In K, the elements of a lane are of one
+ * block. In V, a lane has a value of 16 keys, and each slot (matrix_mad.h) is of another block: so
+ * c is added by slot, and the weights of the keys are multiplied by s, because there are fewer
+ * weights than values.
  */
 #include "half_pairs.h"
 
-/* Two bytes of a word, or two nibbles that have been shifted to bits 6 and 22. */
+/* Add exponents to two bytes of a word, or to two nibbles that were shifted to bits 6 and 22. */
 #define AS_BYTES(u)   (((u) & 0x00ff00ff) ^ 0x64806480)
 #define AS_NIBBLES(u) (((u) & 0x03c003c0) | 0x40004000)
 
@@ -29,7 +30,7 @@ factor_u4(struct block b)
     return b.scale * 4096.0f;
 }
 
-/* Added to what nibbles are. */
+/* Returns c / 16 - 2, which is added to the half that a nibble with its exponent is. */
 static inline float
 centre_of(struct block b)
 {
@@ -40,7 +41,7 @@ centre_of(struct block b)
 /* ---- arithmetic ---------------------------------------------------------------------- */
 
 #if MATRIX_ENGINE
-/* A row of eight words of all lanes, and where its operands of slots are. */
+/* Repeats DO(i, slot) for word i of all lanes; `slot`: the index of the first of its two slots. */
 #define EIGHT_ROWS(DO)                                                                   \
     DO("0", "0")                                                                         \
     DO("1", "2")                                                                         \
@@ -110,7 +111,7 @@ numbers_of_bytes(uint8 words)
 }
 #endif
 
-/* a with each of its 16 columns times a number. */
+/* Returns a with each of its 16 columns multiplied by its factor. */
 static inline matrix_a
 scaled_columns(matrix_a a, slots factors)
 {
@@ -138,8 +139,9 @@ scaled_columns(matrix_a a, slots factors)
 
 /* ---- words --------------------------------------------------------------------------- */
 
-/* 8 words of 16 neighbouring elements of a row: of words 2w and 2w + 1 the elements (4w, 4w + 2)
- * and (4w + 1, 4w + 3). `at` has 16 elements of i8, or 32 of u4 of which `high` says which. */
+/* Return 16 neighbouring elements of a row, with exponents, in 8 words: word 2w has the elements 4w
+ * and 4w + 2, word 2w + 1 the elements 4w + 1 and 4w + 3. `at` has 16 elements of i8, or 32 of u4,
+ * of which `high` takes the last 16. */
 static inline uint8
 words_i8(uint4 at, bool high)
 {
@@ -159,7 +161,8 @@ words_u4(uint4 at, bool high)
 }
 #define CACHED_WORDS(T, at, high)  PASTE(words_, T)(at, high)
 
-/* What words of elements are but for the factor; the centres are of lanes or of slots. */
+/* The numbers of such words as halves, not yet multiplied by FACTOR. LANE_NUMBERS takes the centre
+ * of the lane's block b, SLOT_NUMBERS the centres c of the slots. */
 #define LANE_NUMBERS_i8(words, b)  numbers_of_bytes(words)
 #define LANE_NUMBERS_u4(words, b)  lane_levels(words, twice(centre_of(b)))
 #define LANE_NUMBERS(T, words, b)  PASTE(LANE_NUMBERS_, T)(words, b)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Halves of V as matrix engines with 8 lanes take them, b of 16 keys (matrix_mad.h): word c of a
- * lane has one value of the keys c and c + 8. No load of these chips interleaves keys. A lane reads
- * values of one of two neighbouring keys, four lanes a key: so two registers have 16 values of both
- * keys, and an instruction puts 8 of each into halves of two neighbouring words. Matrix m of a
- * block of 16 PIECES values has
+ * Makes matrices b of 16 keys (matrix_mad.h) from halves of V, with 8 lanes: word c of a lane has
+ * one value of the keys c and c + 8. These chips have no load that interleaves keys. Four lanes
+ * read values of one key, the other four those of the next key: so two registers have 16 values of
+ * both keys, and one instruction puts 8 of each key into halves of two neighbouring words. Matrix m
+ * of a block of 16 PIECES values has
  *
  *     in lane l   the value (m % 2 * 2 + l / 4) * 4 PIECES + m / 2 * 4 + l % 4
  *
- * Where V is cached in nibbles, 16 bits are taken for a half here, and a lane reads two of them: so
- * one register has 8 of both keys, and lane l of the only matrix those at l.
+ * If V is cached in nibbles, each 16 bits (four nibbles) are moved like a half, and a lane reads
+ * two of them: so one register has 8 of both keys, and lane l of the only matrix has number l of
+ * these.
  */
 #if IS_4_BITS(V_CACHE)
 #define PIECES 0
 typedef uint pieces;
 #elif DV == 64
-#define PIECES 4 /* of four values, that a lane reads at once; more would spill registers */
+#define PIECES 4 /* pieces of four values that a lane reads at once; more would spill registers */
 typedef ulong4 pieces;
 #elif DV % (32 * ((DV + 127) / 128)) == 0
 #define PIECES 2
@@ -52,7 +53,7 @@ typedef ulong pieces;
 #define PUT_PAIR(word, half, name, at)                                                   \
     "mov (M1_NM, 16) XM_D(" word "," half ")<2> " name at PAIR_ROWS "\n"
 #define PUT_KEYS(word, low, high, at) PUT_PAIR(word, "0", low, at) PUT_PAIR(word, "1", high, at)
-/* A matrix, of which each pair's registers have 8 halves of both keys at `at`. */
+/* Makes matrix d from p. `at`: the place in each p[i] of the matrix's 8 halves of both keys. */
 #define PAIR_MATRIX(at)                                                                  \
     __asm__("{\n"                                                                        \
             ".decl XM_D v_type=G type=uw num_elts=128 alias=<%0,0>\n"                    \
@@ -69,7 +70,7 @@ typedef ulong pieces;
         PAIR_MATRIX(at);                                                                 \
         break;
 
-/* Matrix m of the pairs of keys (0, 1), (2, 3) to (14, 15). */
+/* Returns matrix m. p[i]: the halves that were read of the keys 2i and 2i + 1. */
 static inline int8
 pair_matrix(const pieces p[8], uint m)
 {
@@ -94,7 +95,8 @@ pair_matrix(const pieces p[8], uint m)
 }
 #endif
 
-/* The matrices of a block of values of 16 keys, which is `bytes` behind the values of a unit. */
+/* Reads the matrices of a block of values of 16 keys. The block begins `bytes` bytes after
+ * `values`, the values of a unit. */
 static inline void
 pair_matrices(__global const uchar *values, uint bytes, bool is_near, int8 to[PAIR_MATRICES])
 {
@@ -124,8 +126,9 @@ pair_matrices(__global const uchar *values, uint bytes, bool is_near, int8 to[PA
 }
 
 #if PIECES
-/* What a row has of the matrices of a block, y, in the order of the values: four neighbours are in
- * neighbouring lanes of one matrix. */
+/* order_pairs reorders a row's results y for the matrices of a block: then y[m] of lane l is value
+ * 8 m + l. Four neighbouring values are in neighbouring lanes of one matrix; four_of_pairs returns
+ * to each lane one of the values 4 `four` to 4 `four` + 3. */
 static inline float
 four_of_pairs(const float *y, uint four)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The rows (token, head) of a sub-group of matrix_attention.h: which they are, what they see, and q
- * in local memory, as matrix engines take it.
+ * Finds the rows (token, head) that a sub-group of matrix_attention.h computes and the positions
+ * that they see, and copies q to local memory in the layout of operand a (matrix_mad.h).
  */
 #ifndef SRC
 #define SRC f16 /* q is read as halves; no other type is taken */
@@ -11,28 +11,30 @@
 
 #define TILE_ROWS   (8 * ROW_BLOCKS)
 #define VALUE_PARTS ((DV + 127) / 128)
-/* Chunks of values, a value a lane: of a head; those that are rotated or ordered together; those of
- * a part, which keeps these together. */
+/* Numbers of chunks of SG values, a value a lane. CHUNKS: of a head; ROTATED: that are rotated
+ * together; TOGETHER: that are rotated or reordered together, so they must be in one part;
+ * VALUE_CHUNKS: of a part. */
 #define CHUNKS      ((DV + SG - 1) / SG)
 #define ROTATED     ((VALUE_ROTATION + SG - 1) / SG)
 #define TOGETHER    (ROTATED > 16 / SG ? ROTATED : 16 / SG)
 #define VALUE_CHUNKS                                                                     \
     (((CHUNKS + VALUE_PARTS - 1) / VALUE_PARTS + TOGETHER - 1) / TOGETHER * TOGETHER)
-#define SUB_GROUPS  4 /* of a work-group, at most (GROUPED_SUB_GROUPS of primitives/launch.c) */
+#define SUB_GROUPS  4 /* most of a work-group (GROUPED_SUB_GROUPS of primitives/launch.c) */
 
-/* q of the sub-groups of a work-group: a step of 16 elements of 8 rows after the other. */
+/* Declares local memory for q of all sub-groups of a work-group. Each has matrices a one after the
+ * other: of each 8 rows all steps of 16 elements. */
 #define LOCAL_QUERIES __local slots queries[SUB_GROUPS * ROW_BLOCKS * (D / 16) * 8 * SG]
 
 /* The rows of a sub-group. */
 struct query {
     struct sequence s;
-    int head_kv, first, n, first_value; /* n of TILE_ROWS there are */
-    int tile_low, tile_end;             /* positions that any of them sees */
-    int whole_low, whole_end;           /* that all of them see            */
+    int head_kv, first, n, first_value; /* n: rows that exist, at most TILE_ROWS */
+    int tile_low, tile_end;             /* [low, end): positions that any row sees */
+    int whole_low, whole_end;           /* [low, end): positions that all rows see */
     __local slots *q;
 };
 
-/* Those behind the last row repeat it. */
+/* Return the token and the head of row i; rows after the last one repeat it. */
 static inline int
 row_token(const struct query *r, int i)
 {
@@ -45,14 +47,15 @@ row_head(const struct query *r, int i)
     return r->head_kv * GROUP_HEADS + (r->first + min(i, r->n - 1)) % GROUP_HEADS;
 }
 
-/* Where row i lies among the rows (row, head) of q and the result. */
+/* Returns the index of row i among the rows (token, head) of q and of the result. */
 static inline ulong
 row_index(const struct query *r, int i)
 {
     return (ulong)(r->s.begin + row_token(r, i)) * HEADS_Q + row_head(r, i);
 }
 
-/* The rows of a unit, which makes a part of the values of a tile; false: it has none. */
+/* Sets *r to the rows of unit of work `unit`: a tile of rows, of whose values it computes one part.
+ * False: the unit has no rows. */
 static inline bool
 find_rows(const struct attention *a, uint unit, __local slots *queries, struct query *r)
 {
@@ -81,7 +84,7 @@ limit_keys(struct query *r, int first, int end)
     r->whole_end = min(r->whole_end, end);
 }
 
-/* The slots of a lane in a step of a row. */
+/* Returns this lane's slots of a step of a row of q. */
 static inline slots
 load_slots(__global const half *row, uint step)
 {

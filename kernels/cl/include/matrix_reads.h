@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tiles of K and V as matrix engines take them (matrix_mad.h), b of the two products of attention.
+ * Reads tiles of K and V from the cache as operand b (matrix_mad.h) of attention's two products.
  *
- *   k^T  a key a lane, 16 elements in 8 words
- *   v    a value a lane, 16 keys in 8 words. Which keys share a word follows from what the product
- *        before leaves in a lane: 2c and 2c + 1 with 16 lanes, c and c + 8 with 8. 16 lanes have
- *        neighbouring values, 8 have the even ones of 16 and then the odd ones
+ *   k^T  each lane has 16 elements of one key, in 8 words
+ *   v    each lane has one value of 16 keys, in 8 words. Two keys share word c: 2c and 2c + 1 with
+ *        16 lanes, c and c + 8 with 8 lanes, because the product before leaves their weights so.
+ *        16 lanes have 16 neighbouring values. With 8 lanes the order of values depends on V's
+ *        type (value_of, matrix_pairs.h, matrix_bytes.h)
  *
- * Where the chip reads blocks of two dimensions, that brings f16 into this order. Else lanes read
- * their own keys; the values of two keys are interleaved. What is cached in fewer bits becomes
- * halves as it is read.
+ * On a chip that can read two-dimensional blocks, such reads bring f16 into this order. On others
+ * each lane reads its own key of K, and values of two keys are interleaved to words. Types of fewer
+ * bits are converted to halves as they are read.
  */
 #include "attention_cache.h"
 #include "matrix_mad.h"
 #include "matrix_halves.h"
 
-/* neighbouring keys of a page */
+/* number of neighbouring keys of a page that are read together */
 #define UNIT        (PAGE_TOKENS % 32 == 0 && KEYS % 32 == 0 ? 32 : 16)
 #define UNITS       (KEYS / UNIT)
 #define VALUE_BYTES ROW_BYTES(V_CACHE, DV)
@@ -25,14 +26,16 @@
 #else
 #define READS_2D 0
 #endif
-/* A row of such a block has 64 bytes at least. Bytes are brought into order from 32 keys, in an
- * order of keys that a block of K cannot have. */
+/* Whether K and V are read as two-dimensional blocks. A row of a block must have at least 64 bytes.
+ * A block of bytes of V must have 32 keys; it gets an order of keys (key_of) that a block of K
+ * cannot get, so blocks of K are read only if both caches have halves. */
 #define READS_KEYS_2D (READS_2D && IS_HALF(K_CACHE) && IS_HALF(V_CACHE))
 #define READS_VALUES_2D                                                                  \
     (READS_2D && VALUE_BYTES >= 64 && (IS_HALF(V_CACHE) || UNIT == 32))
 
-/* Values that are read at once: chunks of a value a lane, of how many keys. Of nibbles 8 lanes read
- * those of 16 bits, two blocks of which these are the even ones and the odd ones. */
+/* READ_CHUNKS chunks of SG values, a value a lane, of READ_KEYS keys are read at once. With 8 lanes
+ * and nibbles, a lane reads 16 bits, two neighbouring values of each of two blocks of 16: chunks 0
+ * and 1 are the even and the odd values of the first block, 2 and 3 those of the second. */
 #if SG == 16
 #define READ_CHUNKS (IS_4_BITS(V_CACHE) ? 2 : 1)
 #elif IS_HALF(V_CACHE)
@@ -44,8 +47,8 @@
 #endif
 #define READ_KEYS     (READS_VALUES_2D && UNIT == 32 ? 32 : 16)
 #define READ_MATRICES (READ_KEYS / 16 * READ_CHUNKS)
-#define READ_STEPS    (IS_4_BITS(K_CACHE) ? 2 : 1) /* of K */
-#define SCALED_STEPS  4 /* whose scales in K are a word, which is read at once */
+#define READ_STEPS    (IS_4_BITS(K_CACHE) ? 2 : 1) /* steps of K that are read at once */
+#define SCALED_STEPS  4 /* steps of K whose scales, a byte each, are read as one word */
 
 #if SG == 8
 #define AS_MATRIX(x) as_int8(x)
@@ -53,9 +56,10 @@
 #define AS_MATRIX(x) as_short8(x)
 #endif
 
-/* Intel's compiler keeps the description of a block in a register: where it is, its size and that
- * of the array around it. Functions that name no description make one for each read. x counts
- * elements of the width that is read; sizes of the array are less one. */
+/* Functions of Intel's compiler that read two-dimensional blocks. The first one makes a description
+ * of a block, which stays in a register: the block's address and size, and the size of the array
+ * around it. Functions without this parameter would make a description for each read. x counts
+ * elements of the read's width; the sizes of the array are given less one. */
 #if READS_2D
 int *__builtin_IB_subgroup_createBlock2DAddressPayload(long base, int bytes_of_row, int rows,
                                                        int pitch, int x, int y, int width,
@@ -71,8 +75,9 @@ uint8 __builtin_IB_subgroup_block_read_ap_transform_u8_m32k16v1(int *block, int 
                                                                 int cached);
 #endif
 
-/* The key of a lane among as many as there are lanes. Of a word of four keys, bytes 0 and 2, then 1
- * and 3 become halves that share a word of b. */
+/* Returns which of SG keys a lane has. If 16 lanes read types of fewer bits from V, a word has a
+ * byte of each of four keys: bytes 0 and 2 become the halves of one word of b, bytes 1 and 3 those
+ * of the next word. The keys of K get the same order. */
 static inline uint
 key_of(uint lane)
 {
@@ -80,7 +85,7 @@ key_of(uint lane)
                                             : lane;
 }
 
-/* UNIT neighbouring keys. */
+/* UNIT neighbouring keys of a page and their values. */
 struct unit {
     struct cached k, v;
 #if READS_2D
@@ -99,7 +104,7 @@ begin_unit(struct unit *u)
 #endif
 }
 
-/* From `row` of a page on. */
+/* Moves the unit to the keys from `row` of a page on. */
 static inline void
 set_unit(struct unit *u, __global uchar *page, uint row)
 {
@@ -113,8 +118,8 @@ set_unit(struct unit *u, __global uchar *page, uint row)
 #endif
 }
 
-/* Chips with 8 lanes add 64 bits in five instructions or more. Where no multiple of 4 GiB is inside
- * a unit, adding to the lower half of an address is enough: is_near. */
+/* Chips with 8 lanes need five instructions or more to add to an address of 64 bits. If a unit does
+ * not cross a multiple of 4 GiB (is_near), adding to the address's lower half is enough. */
 #define NEAR_TILES (SG == 8)
 
 static inline bool
@@ -141,7 +146,7 @@ words_behind(__global const uchar *p, uint bytes, bool is_near)
                : (__global const uint *)(p + bytes);
 }
 
-/* What this and other lanes have put into local memory: a matrix a, its rows one by one. */
+/* Reads a matrix a from local memory, where its rows lie one after the other. */
 static inline matrix_a
 local_matrix(__local const slots *at)
 {
@@ -160,7 +165,8 @@ local_matrix(__local const slots *at)
 #endif
 }
 
-/* a of 16 keys, of which p has the first 8 or all, q the last 8 or the same. */
+/* Returns the weights of 16 keys as matrix a. With 8 lanes p has the weights of the first 8 keys
+ * and q those of the last 8; with 16 lanes p has all, and q is not used. */
 static inline matrix_a
 weight_matrix(float8 p, float8 q)
 {
@@ -178,8 +184,8 @@ weight_matrix(float8 p, float8 q)
     return AS_MATRIX(vload8(0, rows));
 }
 
-/* The bits of 16 keys in b: all where the key of a lane is there, of those that weight_matrix has
- * in p and q. */
+/* Returns a mask for a matrix b of 16 keys, in which the bits of keys that exist are 1, others 0.
+ * p, q: whether this lane's key exists, of the keys that weight_matrix has in p and q. */
 static inline uint8
 slot_masks(bool p, bool q)
 {
@@ -196,7 +202,8 @@ slot_masks(bool p, bool q)
     return vload8(0, masks);
 }
 
-/* The scales of SCALED_STEPS steps of SG keys of a unit, from `first` and from `step` on. */
+/* Returns the scales, a byte each, of SCALED_STEPS steps from `step` on, of this lane's key among
+ * the SG keys of a unit from `first` on; 0 if K has no scales. */
 static inline uint
 key_scales(const struct unit *u, uint first, uint step, bool is_near)
 {
@@ -206,22 +213,24 @@ key_scales(const struct unit *u, uint first, uint step, bool is_near)
                : 0;
 }
 
-/* Where the element of q stands that meets slot i of a step. */
+/* Returns which of the 16 elements of a step of q is multiplied by slot i of K: converting K to
+ * halves changes the order of its elements. */
 static inline uint
 element_of_slot(uint i)
 {
     return IS_HALF(K_CACHE) ? i : (i & 12) | (i & 1) << 1 | (i >> 1 & 1);
 }
 
-/* The value of element i of chunk c of a lane, both from a multiple of 16 values on. */
+/* Returns the index of the value that a lane has in chunk c; both are counted from a multiple of 16
+ * values on. */
 static inline uint
 value_of(uint c, uint lane)
 {
     return SG == 8 && IS_4_BITS(V_CACHE) ? c / 2 * 16 + lane * 2 + c % 2 : c * SG + lane;
 }
 
-/* READ_STEPS steps of 16 elements of SG keys of a unit, from `first` and from `step` on, with what
- * key_scales has. */
+/* Reads READ_STEPS matrices k^T: steps of 16 elements from `step` on, of the SG keys of a unit from
+ * `first` on. `scales`: the word of key_scales that has the scales of these steps. */
 static inline void
 key_matrices(const struct unit *u, uint first, uint step, uint scales, bool is_near,
              int8 to[READ_STEPS])
@@ -246,7 +255,7 @@ key_matrices(const struct unit *u, uint first, uint step, uint scales, bool is_n
 #endif
 }
 
-/* Whether 8 lanes make halves of V by moving bytes. */
+/* Whether V has bytes which 8 lanes convert to halves by move instructions. */
 #define MOVES_BYTES (SG == 8 && !IS_HALF(V_CACHE) && !IS_4_BITS(V_CACHE))
 #if MOVES_BYTES
 #include "matrix_bytes.h"
@@ -254,8 +263,9 @@ key_matrices(const struct unit *u, uint first, uint step, uint scales, bool is_n
 #include "matrix_pairs.h"
 #endif
 
-/* What chunks of 16 keys are made of: with 16 lanes the bytes of four keys to a word, with 8 lanes
- * 16 bits of the keys c and c + 8. */
+/* READ_CHUNKS chunks of 16 keys before they are converted to halves. With 16 lanes a word has a
+ * byte of each of four keys; with 8 lanes word c has 16 bits of each of the keys c and c + 8, or
+ * the type is that of matrix_bytes.h. */
 #if MOVES_BYTES
 typedef struct byte_values key_words;
 #elif SG == 8
@@ -287,7 +297,8 @@ load_key_words(const struct unit *u, uint key, uint column, bool is_near, key_wo
 #endif
 }
 
-/* The scales of the blocks that READ_CHUNKS chunks from the value `first` on have in a row of V. */
+/* Returns the scales, a byte each, of the blocks of READ_CHUNKS chunks of a row of V, from the
+ * value `first` on. */
 static inline uint
 value_scales(const struct unit *u, uint row, uint first, bool is_near)
 {
@@ -300,7 +311,8 @@ value_scales(const struct unit *u, uint row, uint first, bool is_near)
     }
 }
 
-/* b of chunk n, but for the factors of the slots, which have these centres. */
+/* Returns chunk n as matrix b, not yet multiplied by the factors of its slots. `centres`: the
+ * centres of the slots' blocks (matrix_halves.h). */
 static inline int8
 chunk_matrix(const key_words *of, uint n, slots centres)
 {
@@ -319,7 +331,8 @@ chunk_matrix(const key_words *of, uint n, slots centres)
 #endif
 }
 
-/* The same, and the factors; value_scales has `low` of the keys, `high` of those 8 behind. */
+/* Returns chunk_matrix of chunk n, and sets *factors to the factors of its slots. `low`:
+ * value_scales of this lane's key; `high`: with 8 lanes, of the key 8 after it. */
 static inline int8
 scaled_chunk(const key_words *of, uint n, uint low, uint high, slots *factors)
 {
@@ -336,24 +349,24 @@ scaled_chunk(const key_words *of, uint n, uint low, uint high, slots *factors)
 }
 #endif
 
-/* Weights of 16 keys, a, for the values of a chunk that have these factors. */
+/* Returns the weights a of 16 keys, multiplied by the factors of a chunk's slots if V has such. */
 static inline matrix_a
 chunk_weights(matrix_a a, slots factors)
 {
     return IS_HALF(V_CACHE) ? a : scaled_columns(a, factors);
 }
 
-/* READ_CHUNKS chunks of values of READ_KEYS keys. */
+/* READ_CHUNKS chunks of the values of READ_KEYS keys, as they are read. */
 struct values {
 #if IS_HALF(V_CACHE)
     int8 matrices[READ_MATRICES];
 #else
     key_words words[READ_KEYS / 16];
-    uint low[READ_KEYS / 16], high[READ_KEYS / 16]; /* of value_scales */
+    uint low[READ_KEYS / 16], high[READ_KEYS / 16]; /* value_scales (see scaled_chunk) */
 #endif
 };
 
-/* Those of a unit, from the value `first` and from `key` on. */
+/* Reads the values of a unit from the value `first` and from the key `key` on. */
 static inline void
 read_values(const struct unit *u, uint key, uint first, bool is_near, struct values *to)
 {
@@ -377,7 +390,7 @@ read_values(const struct unit *u, uint key, uint first, bool is_near, struct val
 #elif READS_VALUES_2D && READ_KEYS == 32
     const uint16 v = __builtin_IB_subgroup_block_read_ap_transform_u16_m32k16v1(
         u->v_block, first, key, 0);
-    to->matrices[0] = as_int8(v.lo); /* of 16 keys, then of the others */
+    to->matrices[0] = as_int8(v.lo); /* the first 16 keys; then the other 16 */
     to->matrices[1] = as_int8(v.hi);
 #elif READS_VALUES_2D
     to->matrices[0] =
@@ -401,8 +414,8 @@ read_values(const struct unit *u, uint key, uint first, bool is_near, struct val
 #endif
 }
 
-/* b of matrix n: chunk n % READ_CHUNKS of the keys from 16 (n / READ_CHUNKS) on. What is no halves
- * has factors. */
+/* Returns matrix n of the values as b: chunk n % READ_CHUNKS of 16 keys from 16 (n / READ_CHUNKS)
+ * on. Sets *factors for chunk_weights, unless V has halves. */
 static inline int8
 value_matrix(const struct values *v, uint n, slots *factors)
 {

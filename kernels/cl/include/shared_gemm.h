@@ -1,48 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of weights times tiles by the SHARES sub-groups of a work-group, which have the same rows
- * and different tiles, and share the work of making halves: multiply_rows of step_gemm.h.
+ * multiply_rows of step_gemm.h by the SHARES sub-groups of a work-group together. They multiply the
+ * same rows of weights by different tiles, and share the work of converting weights to halves.
  *
- * A turn is TURN_K columns. In it each sub-group makes a part of the halves, that is PART_K columns
- * of one row block, and puts it into local memory. Behind a barrier, all of them multiply all
- * parts. The next turn takes the other half of the memory: who writes there has passed the barrier
- * that others reach only when they have read it. So a turn has one barrier. The coefficients of
- * sums (block_steps.h) take a turn of their own before each super-block.
+ * A turn is TURN_K columns. In a turn each sub-group converts one part, that is PART_K columns of
+ * one row block, and writes it to local memory. After a barrier, all sub-groups multiply all parts.
+ * The next turn uses the other half of the memory. One barrier a turn is enough: a sub-group that
+ * writes to a half again has passed the barrier of the turn between, which the others reach only
+ * after they have read that half. The coefficients of sums (block_steps.h) take a turn of their own
+ * before each super-block.
  *
- * The words of a step are SG words apart, those of neighbouring lanes beside each other, so that no
- * two lanes meet in a bank.
+ * In local memory, a lane's words of a step are SG words apart, and neighbouring lanes have
+ * neighbouring words, so that no two lanes access one bank.
  *
- * A sub-group without tiles makes its parts, too, and multiplies nothing. Where engines are
- * emulated it repeats others' tiles, because PoCL lets all sub-groups of a work-group exchange
- * together.
+ * A sub-group without tiles converts its parts, too, but multiplies nothing. Where matrix engines
+ * are emulated it repeats the last tile, because in PoCL all sub-groups of a work-group must take
+ * part in an exchange between lanes.
  *
- * Weights say
+ * A format of weights defines
  *
- *     WHOLE_K(format)             columns of which every row is a multiple
+ *     WHOLE_K(format)             a number that divides the columns of every row
  *     make_part(format, p, r, part, left, b)
- *                                 makes b of a part of the row, which has `left` columns from there
- *                                 on; leaves the steps behind these
- *     part_step(format, part, i)  the step of the super-block that is step i of its part `part`
- *     SUMS_OF(format)             products with sums of a super-block
+ *                                 makes b of a part of row block r, which has `left` columns from
+ *                                 the part's start on; does not set the steps after these
+ *     part_step(format, part, i)  the index in a super-block of step i of its part `part`
+ *     SUMS_OF(format)             number of products with sums in a super-block; 0: no sums
  *     make_coefficients(format, p, r, super, blocks, b)
- *                                 makes b of these; returns their factor
+ *                                 makes b of these products; returns their factor
  */
 #if SHARES % ROW_BLOCKS
 #error "each row block has as many sub-groups that make its halves"
 #endif
-#define TURN_PARTS  (SHARES / ROW_BLOCKS) /* of each row block */
+#define TURN_PARTS  (SHARES / ROW_BLOCKS) /* parts of each row block in a turn */
 #define TURN_K      (TURN_PARTS * PART_K)
 #define SUPER_TURNS (SUPER_K / TURN_K)
 #define STEP_WORDS  (8 * SG)
 #define PART_WORDS  (MOST_STEPS * STEP_WORDS)
 #define TURN_WORDS  (SHARES * PART_WORDS)
 
-/* Stands in a kernel: the local memory of its product p. */
+/* Declares, in a kernel, the local memory of its product p. */
 #define SHARED_HALVES(p)                                                                 \
     __local uint shared_halves[2 * TURN_WORDS];                                          \
     (p).halves = shared_halves;
 
-/* A step of a row block to local memory, and from there. */
+/* Writes a step of a row block to local memory, from which get_step reads it. */
 static inline void
 put_step(__local uint *to, int8 b)
 {
@@ -58,8 +59,9 @@ put_step(__local uint *to, int8 b)
 }
 
 #if MATRIX_ENGINE
-/* One message, where compilers make two of a block read. It is volatile so as not to pass a
- * barrier. A message takes its address from the first element of a register: hence XM_P. */
+/* The step is read by one message; compilers make two messages from a block read. `volatile` keeps
+ * it from being moved across a barrier. A message takes its address from the first element of a
+ * register, so the address is moved to XM_P. */
 #if SG == 8
 #define STEP_MESSAGE "d32x64t"
 #else
@@ -90,7 +92,7 @@ get_step(__local const uint *from)
 }
 #endif
 
-/* Where part n of a turn is, of row block r. */
+/* Returns the place of part n of row block r in the memory of a turn. */
 static inline __local uint *
 part_in(__local uint *turn, uint n, const uint r)
 {
@@ -103,9 +105,9 @@ multiplies(const struct tiles *x)
     return !MATRIX_ENGINE || x->n > 0;
 }
 
-/* What a sub-group makes: part n of a turn, of row block r. */
+/* What a sub-group converts in each turn: part n of row block r. */
 struct share {
-    struct product p; /* that row block is the first one here */
+    struct product p; /* the product, with row block r as its row block 0 */
     uint n, r;
 };
 
@@ -122,7 +124,7 @@ share_of(const struct product *p)
     return s;
 }
 
-/* Makes the sub-group's part of turn t. */
+/* Converts the sub-group's part of turn t and writes it to `turn`; nothing if it has no columns. */
 static inline void
 put_part(const uint format, const struct share *s, uint t, uint k_count,
          __local uint *turn)
@@ -143,7 +145,8 @@ put_part(const uint format, const struct share *s, uint t, uint k_count,
     }
 }
 
-/* acc += the products of part n of turn t, of which there are `left` columns, at least one. */
+/* acc += the products of part n of turn t; the row has `left` columns, at least one, from the
+ * part's start on. */
 static inline void
 add_part(const uint format, const struct tiles *x, const uint tiles, uint t, const uint n,
          uint left, __local uint *turn, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
@@ -182,7 +185,7 @@ add_turn(const uint format, const struct tiles *x, const uint tiles, uint t, uin
     }
 }
 
-/* Makes the coefficients of a super-block's sums, and their factor behind them. */
+/* Writes the coefficients of a super-block's sums to `turn`, and their factor after them. */
 static inline void
 put_coefficients(const uint format, const struct share *s, uint super, uint k_count,
                  __local uint *turn)
@@ -199,7 +202,7 @@ put_coefficients(const uint format, const struct share *s, uint super, uint k_co
     to[SUMS_OF(format) * STEP_WORDS + get_sub_group_local_id()] = as_uint(factor);
 }
 
-/* acc += the products with the sums. */
+/* acc += the products of a super-block's coefficients and sums. */
 static inline void
 add_sums(const uint format, const struct tiles *x, const uint tiles, uint super,
          __local uint *turn, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
@@ -222,7 +225,7 @@ add_sums(const uint format, const struct tiles *x, const uint tiles, uint super,
     add_scaled_products(from, ROW_BLOCKS, tiles, 0, SUMS_OF(format), 1, b, factor, acc);
 }
 
-/* acc += the products of all columns, and of `tiles` tiles; `rows` is ROW_BLOCKS. */
+/* acc += the products of all columns with `tiles` tiles; `rows` is ROW_BLOCKS. */
 static inline void
 multiply_rows(const uint format, const struct product *p, const uint rows,
               const uint tiles, uint k_count, float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])

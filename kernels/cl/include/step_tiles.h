@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a sub-group multiplies rows of weights by: up to TOKEN_TILES tiles of steps (steps.h), that
- * is operand a of matrix_mad.h. A token block is half a tile.
+ * The activations by which a sub-group multiplies rows of weights: up to TOKEN_TILES tiles of steps
+ * (steps.h), which are operand a of matrix_mad.h. A token block is half a tile, 8 tokens.
  */
 #ifndef TOKEN_TILES
 #define TOKEN_TILES 4 /* tiles of 16 tokens of a sub-group, at most */
 #endif
 #ifndef ROW_BLOCKS
-#define ROW_BLOCKS 2 /* rows of a lane */
+#define ROW_BLOCKS 2 /* rows of weights of a lane */
 #endif
 #ifndef SHARES
-#define SHARES 1 /* sub-groups of a work-group that share the halves of rows (shared_gemm.h) */
+#define SHARES 1 /* sub-groups of a work-group that share converted weights (shared_gemm.h) */
 #endif
 #define TOKEN_BLOCKS (2 * TOKEN_TILES)
 #define GROUP_TILES  (SHARES * TOKEN_TILES)
-#define MOST_STEPS   4 /* whose halves of weights are made at a time */
+#define MOST_STEPS   4 /* most steps whose weights are converted to halves at a time */
 #define PART_K       (16 * MOST_STEPS)
 #define SUPER_PARTS  (SUPER_K / PART_K)
 
-/* Where a tile begins, in halves from the kernel's argument x. The chips with sub-groups of 8 lanes
- * address memory by 32 bits and have no buffers of 8 GiB. */
+/* The start of a tile, in halves from the kernel's argument x. Chips with sub-groups of 8 lanes
+ * calculate it in 32 bits, which is enough because they have no buffers of 8 GiB. */
 #if SG == 8
 typedef uint tile_place;
 #else
@@ -29,13 +29,13 @@ typedef ulong tile_place;
 struct tiles {
     __global const ushort *x;
     tile_place at[TOKEN_TILES];
-    uint first; /* of this sub-group                                                    */
-    uint n;     /* that exist, at most `each`                                           */
-    uint each;  /* that sub-groups multiply: TOKEN_TILES, or a half or a quarter of them */
+    uint first; /* first tile of this sub-group */
+    uint n;     /* number of its tiles that exist, at most `each` */
+    uint each;  /* tiles of each sub-group: TOKEN_TILES, or a half or a quarter of them */
 };
 
-/* Up to GROUP_TILES tiles from `first` on, which sub-groups that share rows divide; those behind
- * `last` repeat it. */
+/* Returns this sub-group's tiles. The sub-groups that share rows divide up to GROUP_TILES tiles
+ * from `first` on; tiles after `last` repeat it. */
 static inline struct tiles
 tiles_from(__global const ushort *x, uint first, uint last, uint k_count)
 {
@@ -51,7 +51,8 @@ tiles_from(__global const ushort *x, uint first, uint last, uint k_count)
     return t;
 }
 
-/* The place `place` of the first n tiles: what loads have in common. */
+/* Sets from[i] to place `place` of tile i, for the first n tiles: the part of addresses that
+ * several loads share. */
 static inline void
 tiles_at(const struct tiles *t, const uint n, uint place,
          __global const ushort *from[TOKEN_TILES])
@@ -61,9 +62,10 @@ tiles_at(const struct tiles *t, const uint n, uint place,
         from[i] = t->x + (t->at[i] + place);
 }
 
-/* The two token blocks of a tile's step; `steps` is a constant. With 16 lanes one message brings
- * both, 512 bytes; of block reads the compiler makes two. A message takes its address from the
- * first element of a register: hence XM_P. */
+/* load_step reads the two token blocks of the step that is `steps` steps, a compile-time constant,
+ * after `tile`. With 16 lanes one message reads both, 512 bytes; from block reads the compiler
+ * makes two messages. A message takes its address from the first element of a register, here
+ * XM_P. */
 #if MATRIX_ENGINE && SG == 16
 #define STEP_CASE(n, bytes)                                                              \
     case n:                                                                              \
@@ -133,8 +135,8 @@ clear(float8 acc[ROW_BLOCKS][TOKEN_BLOCKS])
         acc[i / TOKEN_BLOCKS][i % TOKEN_BLOCKS] = 0.0f;
 }
 
-/* acc += the products of `steps` steps that are `apart` steps apart, the first `first` steps behind
- * `from`. */
+/* acc += the products of `steps` steps. The first one is `first` steps after `from`, and each next
+ * one is `apart` steps further. */
 static inline void
 add_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
              const uint tiles, const uint first, const uint steps, const uint apart,
@@ -155,7 +157,7 @@ add_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
     }
 }
 
-/* acc += factor times such products. */
+/* acc += factor[r] times the products that add_products would add. */
 static inline void
 add_scaled_products(__global const ushort *const from[TOKEN_TILES], const uint rows,
                     const uint tiles, const uint first, const uint steps,
