@@ -22,7 +22,8 @@ struct xm_compile_options {
     /* The model comes from the C API or a pipeline: it may be stored in CACHE_DIR, and a model
      * without states may be compiled for each shape. */
     bool for_api;
-    bool keep_graph; /* for xm_infer_ops.check; also on a counting engine */
+    /* for xm_infer_ops.check; also on an engine that only counts memory */
+    bool keep_graph;
     /* With keep_graph, for a mesh: the check compares the results of all steps, not only the values
      * that ranks exchange. */
     bool shows_inner;

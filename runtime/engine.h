@@ -212,12 +212,12 @@ enum xm_status xm_buffer_copy(struct xm_engine *engine, const void *bytes, uint6
  * device can, even with XM_COPY_WEIGHTS; otherwise from a copy in host memory. */
 enum xm_status xm_buffer_on_host(struct xm_engine *engine, const void *bytes, uint64_t n,
                                  struct xm_buffer **out, struct xm_error *err);
-/* Memory that the application may use in the engine's OpenCL context. `kind` is XM_MEMORY_CL,
- * XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device lacks that kind. */
+/* Allocates memory that the application may use in the engine's OpenCL context. `kind` is
+ * XM_MEMORY_CL, XM_MEMORY_USM_HOST or XM_MEMORY_USM_DEVICE. XM_UNSUPPORTED: the device lacks it. */
 enum xm_status xm_buffer_create_shared(struct xm_engine *engine, enum xm_memory_kind kind,
                                        uint64_t bytes, struct xm_buffer **out,
                                        struct xm_error *err);
-/* A buffer of at least `bytes` that the application allocated in that context: a cl_mem
+/* Makes a buffer of at least `bytes` that the application allocated in that context: a cl_mem
  * (XM_MEMORY_CL), which is retained, or a pointer to USM of any kind (XM_MEMORY_USM_SHARED), which
  * must outlive the buffer; the buffer then has the kind that the driver reports. */
 enum xm_status xm_buffer_wrap(struct xm_engine *engine, enum xm_memory_kind kind,

@@ -32,7 +32,7 @@ count_memory(struct xm_buffer *b, bool allocated)
     pthread_mutex_unlock(&b->engine->stats_lock);
 }
 
-/* An empty buffer of `engine` with one reference. */
+/* Creates an empty buffer of `engine` with one reference. */
 static enum xm_status
 new_buffer(struct xm_engine *engine, uint64_t bytes, struct xm_buffer **out,
            struct xm_error *err)

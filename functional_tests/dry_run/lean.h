@@ -19,9 +19,10 @@ constexpr double A_LAYER = 9, A_CHOICE = 2, OUTSIDE_LAYERS = 4 + A_CHOICE;
 struct Kind {
     const char *name; /* its folder below the models */
     int layers;
-    double kernels;  /* of a token */
-    size_t passes;   /* how many of moe_passes have work            */
-    bool whole_file; /* no: equal constants share their bytes in it */
+    double kernels; /* of a token */
+    size_t passes;  /* how many passes of moe_passes change the model */
+    /* the weights are as large as the file: it has no shared constants */
+    bool whole_file;
 };
 inline const char *const moe_passes[] = {
     "FuseVectorizedMOE3GEMM", "ConvertMOEToMOECompressed", "FuseMOE3GemmCompressed"};

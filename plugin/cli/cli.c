@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prints failures: their sentences, and advice.
+ * Prints the messages of failures, and advice for some of them.
  */
 #include "plugin/cli/cli.h"
 

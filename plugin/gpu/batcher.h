@@ -5,9 +5,9 @@
  * The program is compiled with sampled_logits, so that only the rows whose logits are wanted are
  * multiplied by the vocabulary's matrix. The tokens of all sequences are concatenated along
  * `tokens`; more than XM_UBATCH tokens are run in several chunks. A program whose tokens cannot be
- * mixed
- * (xm_program.is_ragged is false) runs its sequences one after the other, with the same results. A
- * program whose prompts cannot be cut (xm_program.can_chunk is false) runs each entry whole.
+ * mixed (xm_program.is_ragged is false) runs its sequences one after the other, with the same
+ * results. A program whose prompts cannot be cut (xm_program.can_chunk is false) runs each entry
+ * whole.
  *
  * A batch is used by one thread at a time, and no sequence by two batches at once.
  */

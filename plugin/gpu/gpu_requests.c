@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Implements the requests, sequences and batches of plugin/plugin.h by those of programs.
+ * Implements the requests, sequences and batches of plugin/plugin.h for GPU programs (request.h,
+ * kv/kv_sequence.h, batcher.h).
  */
 #include <string.h>
 

@@ -306,7 +306,7 @@ TEST_F(Choose, AMillionDrawsAreTheHostsAndOfTheSoftmax)
     EXPECT_LT(chi_square(got, logits), 20.0) << "4 degrees of freedom: p < 0.0005";
 }
 
-/* Logits so close that a penalty moves the best one. */
+/* Returns logits so close that a penalty changes the best one. */
 floats
 flat_row(size_t n, uint32_t seed)
 {
