@@ -163,7 +163,9 @@ static cl_int
 note_copy(const char *call, cl_int code, cl_bool blocking, const cl_event *made)
 {
     note_command(call, code, COPY, made);
-    return blocking ? note_event(call, CL_SUCCESS, WAIT) : code;
+    if (blocking)
+        note_event(call, CL_SUCCESS, WAIT);
+    return code;
 }
 
 static void
