@@ -217,4 +217,13 @@ compile_for_sequences(xm_engine *engine, const char *page = "4",
                         &sampled);
 }
 
+inline std::vector<Ids>
+some_prompts(size_t n)
+{
+    std::vector<Ids> prompts;
+    for (size_t i = 0; i < n; i++)
+        prompts.push_back(some_prompt(3 + (int64_t)(5 * i) % 17, (uint32_t)i + 1));
+    return prompts;
+}
+
 #endif

@@ -152,15 +152,6 @@ TEST_F(Ahead, CountsAreThoseOfTheTokensOfTheText)
 
 /* ---- several texts ------------------------------------------------------------------------- */
 
-std::vector<Ids>
-some_prompts(size_t n)
-{
-    std::vector<Ids> prompts;
-    for (size_t i = 0; i < n; i++)
-        prompts.push_back(some_prompt(3 + (int64_t)(5 * i) % 17, (uint32_t)i + 1));
-    return prompts;
-}
-
 /* With small pages, and contexts that outgrow the first tables and scratch. */
 TEST_F(Ahead, TheDeviceTakesTheHostsTokensOfABatch)
 {
