@@ -266,13 +266,11 @@ inner_of(const struct xm_value *v, void *ctx, struct xm_error *err)
 {
     struct part *p = ctx;
     const struct xm_split_value *have = xm_split_value(p->split, v);
-    struct xm_node *n = p->g->first;
-    while (n && n->id != v->node->id)
-        n = n->next;
-    if (!n || have->kind == XM_MIRRORED)
-        return n ? &n->out[v->index] : NULL;
+    struct xm_value *mine = xm_split_copied(v, p->g, err);
+    if (!mine || have->kind == XM_MIRRORED)
+        return mine;
     p->b = xm_builder_at_end(p->g);
-    struct xm_value *x = exchanged(p, have, v, &n->out[v->index], XM_DYNAMIC);
+    struct xm_value *x = exchanged(p, have, v, mine, XM_DYNAMIC);
     if (!x)
         xm_fail(err, p->g->err.status != XM_OK ? p->g->err.status : XM_INVALID, "%s",
                 p->g->err.text);

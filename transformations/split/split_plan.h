@@ -75,6 +75,10 @@ enum xm_status xm_split_note(struct xm_split *s, const struct xm_exchange *e,
  * the call failed; then *err, which the caller zeroes before, has a status. */
 typedef struct xm_value *(*xm_split_copy_fn)(const struct xm_value *v, void *ctx,
                                              struct xm_error *err);
+/* An xm_split_copy_fn that finds the value by its node's id, which copies keep; `ctx` is the graph
+ * of the copies. It does not fail. */
+struct xm_value *xm_split_copied(const struct xm_value *v, void *ctx,
+                                 struct xm_error *err);
 /* If the wish asks for it: adds results for exchanged values and for inner values, in the order of
  * the graph. `exchanged` and `inner` find the value of `part` that a result shows. */
 enum xm_status xm_split_show(const struct xm_split *s, struct xm_graph *part,

@@ -78,9 +78,8 @@ xm_split_show(const struct xm_split *s, struct xm_graph *part, xm_split_copy_fn 
     return XM_OK;
 }
 
-/* Returns the value of the copied graph that corresponds to v: copies keep the nodes' ids. */
-static struct xm_value *
-copied(const struct xm_value *v, void *ctx, struct xm_error *err)
+struct xm_value *
+xm_split_copied(const struct xm_value *v, void *ctx, struct xm_error *err)
 {
     (void)err;
     xm_for_each_node(n, (struct xm_graph *)ctx)
@@ -97,7 +96,8 @@ xm_split_whole(const struct xm_split *s, struct xm_mapping *owner, struct xm_gra
 {
     struct xm_graph *g = NULL;
     XM_TRY(xm_graph_clone(s->g, owner, &g, err));
-    const enum xm_status status = xm_split_show(s, g, copied, copied, g, err);
+    const enum xm_status status =
+        xm_split_show(s, g, xm_split_copied, xm_split_copied, g, err);
     if (status == XM_OK)
         *out = g;
     else
