@@ -45,8 +45,9 @@ uint64_t xm_generate_context(const struct xm_cli_model *m,
 enum xm_status xm_generate_check_prompt(const struct xm_cli_model *m,
                                         const struct xm_generate_args *a, uint64_t n,
                                         struct xm_error *err);
-/* As xm_generate_check_prompt, but returns an exit code; also warns if prompt and text together
- * exceed the context that the model was trained for. */
+/* As xm_generate_check_prompt, but prints the error and returns the program's exit code (enum
+ * xm_exit). Also logs a warning if the prompt and the longest text that may follow exceed the
+ * context that the model was trained for. */
 int xm_generate_check_room(const struct xm_cli_model *m, const struct xm_generate_args *a,
                            uint64_t n);
 

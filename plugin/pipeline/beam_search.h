@@ -40,11 +40,14 @@ struct xm_beam_wish {
     enum xm_beam_stop stop;
 };
 
-/* Searches for the best texts. out: [wish->returned] results, zeroed by the caller, who frees each.
- * The first *n hold a text, best first; the others stay zero, also after a failure. `asked` has a
- * prompt of ids; its callback is not called. The caller has read the package's tokenizer and
- * generation, if it has them. The results have neither the prompt's ids nor times. The clock
- * records one token for each step. */
+/* Searches for the best texts.
+ *
+ * `asked` gives the prompt as ids; its callback is not called. The caller has read the package's
+ * tokenizer and generation_config, if there are any.
+ *
+ * out: [wish->returned] results, zeroed by the caller, who frees each. The first *n hold a text,
+ * best first; the others stay zero, also after a failure. The results have neither the prompt's ids
+ * nor times; the clock of `asked` records one token for each step of the search. */
 enum xm_status
 xm_beam_search(struct xm_compiled *compiled, const struct xm_package *package,
                const struct xm_generation *asked, const struct xm_beam_wish *wish,

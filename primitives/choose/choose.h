@@ -47,8 +47,9 @@ struct xm_choose_desc {
 /* Extends *desc so that its kernels serve a text with the choice `how`, too. Leaves ids and
  * position to the caller. */
 void xm_choose_add(struct xm_choose_desc *desc, const struct xm_token_choice *how);
-/* Returns whether choices that draw should be made on the device: the kernel that would run is not
- * the reference, or XM_FORCE names it. Choices that do not draw always are worth it. */
+/* Returns whether the device should draw tokens: a kernel other than the reference would run, or
+ * XM_FORCE names one. If not, the host draws faster. Taking the largest logit is always faster on
+ * the device. */
 bool xm_choose_is_fast(const struct xm_engine *engine);
 enum xm_status xm_choose_create(struct xm_engine *engine,
                                 const struct xm_choose_desc *desc,

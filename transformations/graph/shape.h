@@ -69,9 +69,10 @@ bool xm_shape_broadcast_pair(struct xm_dim_pool *p, const struct xm_shape *a,
  * the other a constant, the result is the constant: that is a fact about the model and no error. */
 bool xm_dim_merge(struct xm_dim a, struct xm_dim b, struct xm_dim *out);
 
-/* Computes an elementwise op with two integer operands (evaluate_eltwise.c). Sums and products wrap
- * around. If xm_int_divides(op), b must not be 0. */
+/* Whether an elementwise op divides by its second operand, which must not be 0 then. */
 bool xm_int_divides(enum xm_op op);
+/* Computes an elementwise op with two integer operands (evaluate_eltwise.c). Sums and products wrap
+ * around. */
 int64_t xm_int_binary(enum xm_op op, const union xm_attr *attr, int64_t a, int64_t b);
 
 /* The part of operand 0 that slice or strided_slice reads. */

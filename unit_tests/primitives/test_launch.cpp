@@ -46,8 +46,8 @@ of(std::initializer_list<std::pair<xm_axis, uint64_t>> counts)
     return c;
 }
 
-/* Returns the global and the local size as "40 1 1 / 1 1 1", then the units of a work-item if
- * rows are shared out. */
+/* Returns the global and the local size, as "40 1 1 / 1 1 1". " each N" follows if the rows are
+ * shared out (XM_SHARED): a work-item takes N of them. */
 std::string
 launch(const xm_launch_shape &shape, const xm_device_info &device,
        const xm_counts &counts)

@@ -378,8 +378,9 @@ layer_of(const std::string &heads, const std::string &rows)
                    {"EXPERTS", "hidden_size=64 inter_size=128 num_expert=8 top_k=2"}});
 }
 
-// The published rule: two sums a layer. The second comes after the experts; the router is not
-// split if a message costs more than reading its weights.
+// As in Megatron-LM's tensor parallelism, devices add their partial results twice in a layer: after
+// attention and after the experts. The router is not split if a message costs more than reading
+// its weights.
 TEST(Split, ALayerOfAttentionAndExpertsHasTwoSums)
 {
     xm_split_wish wish = tensor(2);

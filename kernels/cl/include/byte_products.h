@@ -167,8 +167,9 @@ multiply_stretch(const struct rows_unit *w, const struct x_unit *x,
 }
 
 #if INTEGER_FACTORS
-/* Returns what the integer sums of a row over all stretches begin with: what zero points subtract;
- * 0 if they are subtracted as minimums. */
+/* Returns the integers with which the sums of a row's products begin: minus the sum over all
+ * stretches of scale × zero point × sum of x's integers. 0 if the zero points are subtracted later,
+ * as minimums (MINIMUMS). */
 __attribute__((always_inline)) static inline lane_ints
 taken_off(const struct rows_unit *w, const struct x_unit *x, uint row, uint n,
           const uint d)

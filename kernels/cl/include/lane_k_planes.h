@@ -51,8 +51,8 @@ load_block(__global const STORAGE(SRC) * x, struct block_x *b)
     }
 }
 
-/* Returns the products of columns 32 s … 32 s + 31, not yet times the scale of x: of the first 16
- * and of the last 16. */
+/* Returns two dot products of a row of weights (`bytes`) with x: over columns 32 s … 32 s + 15 and
+ * over the 16 columns after these. They are not yet multiplied by the scale of x. */
 static inline float2
 block_products(const struct block_x *b, const uint s, uint8 bytes)
 {

@@ -75,9 +75,10 @@ uint8 __builtin_IB_subgroup_block_read_ap_transform_u8_m32k16v1(int *block, int 
                                                                 int cached);
 #endif
 
-/* Returns which of SG keys a lane has. If 16 lanes read types of fewer bits from V, a word has a
- * byte of each of four keys: bytes 0 and 2 become the halves of one word of b, bytes 1 and 3 those
- * of the next word. The keys of K get the same order. */
+/* Returns which of SG keys a lane has: its own number, or in each four lanes 0, 2, 1, 3. The latter
+ * follows from V of 8 bits and fewer, read by 16 lanes: a word then has a byte of each of four
+ * keys, of which bytes 0 and 2 become the halves of one word of b, bytes 1 and 3 those of the next.
+ * The keys of K must have the same order. */
 static inline uint
 key_of(uint lane)
 {

@@ -59,7 +59,7 @@ enum {
     XM_GGUF_BEGINS = 1 << 1,
     /* U+0020 becomes U+2581; without this flag bytes are written as printable characters */
     XM_GGUF_MARKS_SPACES = 1 << 2,
-    /* bos is put before each text, regardless of that key */
+    /* bos is put before each text, whatever tokenizer.ggml.add_bos_token says */
     XM_GGUF_ALWAYS_BEGINS = 1 << 3,
     /* a run of newlines that is a token becomes it without merging */
     XM_GGUF_WHOLE_NEWLINES = 1 << 4,
