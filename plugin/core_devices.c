@@ -141,7 +141,9 @@ warn_of_absent(const struct xm_core *c, const char *device, const char *list)
     xm_strbuf_free(&absent);
 }
 
-/* Returns the device that a name stands for: one of a list's devices, GPU for NULL, GPU for CPU. */
+/* Returns the device that a name stands for. NULL: GPU. A list or a mesh: the one of its devices
+ * that choose() picks. CPU: GPU, if there is a GPU and no OpenCL driver runs on the processor. Any
+ * other name: itself. The result may point into `chosen`. */
 static const char *
 resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE_NAME])
 {

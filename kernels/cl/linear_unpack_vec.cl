@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Unpacks rows of a weight (or of activations: GROUP 0) to plain numbers, for a host library.
+ * Unpacks rows of a weight to plain numbers, for matrix products of a library on the host (oneDNN's
+ * CPU engine):
  *
  *     out[n][k] = (q[first + n][k] - zp) * scale
+ *
+ * With GROUP 0 the rows are floats, also those of activations and results, and are only converted.
  *
  * A work-item unpacks one row; global size {rows}, local size 1.
  */

@@ -22,7 +22,8 @@
 void xm_cli_print_failure(const struct xm_error *err, const char *more);
 /* Prints err's sentence with advice, or that Ctrl-C was pressed. Returns the status's exit code. */
 int xm_cli_failed(const struct xm_error *err);
-/* Whether a line without "xemoe: " is advice that xm_cli_failed prints below a sentence. */
+/* Returns whether a line of n bytes, from which "xemoe: " was removed, is advice that xm_cli_failed
+ * prints below an error's sentence. */
 bool xm_cli_is_advice(const char *line, size_t n);
 /* As xm_cli_failed, for a failure of xm_core_find; returns XM_EXIT_DEVICE. `name` was given to
  * `option`; NULL: no device was given. */

@@ -256,7 +256,8 @@ class TopkMoeGrid : public PrimitiveTest
 
 TEST_F(TopkMoeGrid, EveryVariantStaysBelowTheBound)
 {
-    /* each way to route, and the first that takes a bias once more with one */
+    /* each routing form, and once more, with a bias, the first form that takes one; all of them
+     * with and without normalisation and a scale */
     const size_t ways = 4 * (XM_ROUTING_COUNT + 1);
     for_rows(xm_moe_route_table, std::size(choices) * ways, 20,
              [&](const xm_variant &row, size_t i) {
