@@ -156,6 +156,11 @@ def current_compiler(folder):
     return f"IGC {versions['libigc2'].split('-')[0]}, driver {versions['intel-ocloc'].split('-')[0]}"
 
 
+def language(name):
+    """Returns the OpenCL C as which xemoe builds kernels for the chip `name`: runtime/quirks.def."""
+    return "CL2.0" if name == "pvc" else "CL3.0"
+
+
 def compile_current(chip, source, options, dump):
     """Compiles a source for a chip; the compiler leaves its code in `dump`. Returns its messages
     after a failure, else "". Compiles bindful, as the driver does: before xe2 ocloc would not."""
@@ -165,7 +170,7 @@ def compile_current(chip, source, options, dump):
         run = subprocess.run(
             [TOOLS / "dry_run", "--tool", "ocloc", "compile", "-file", path, "-device", chip.ocloc,
              "-out_dir", Path(folder) / "out", "-stateful_address_mode", "bindful",
-             "-options", f"-cl-std=CL3.0 {options}"], capture_output=True, text=True,
+             "-options", f"-cl-std={language(chip.name)} {options}"], capture_output=True, text=True,
             env=dict(os.environ, IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=str(dump)))
         return (run.stdout + run.stderr).strip() if run.returncode else ""
 

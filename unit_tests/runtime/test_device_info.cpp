@@ -186,7 +186,7 @@ TEST(DeviceInfo, QuirksCorrectDriversAndChips)
     strcpy(pocl.platform, "Portable Computing Language");
     xm_device_apply_tables(&pocl);
     EXPECT_FALSE(xm_device_has(&pocl, XM_CAP_BINARIES));
-    EXPECT_STREQ(intel_gpu(gmdid(12, 60, 0)).cl_std, "CL1.2");
+    EXPECT_STREQ(intel_gpu(gmdid(12, 60, 0)).cl_std, "CL2.0");
 }
 
 TEST(DeviceInfo, EveryRowCanBePretended)

@@ -99,7 +99,7 @@ floats_f32(__global const uchar *p)
 #define FLOATS(T, p) PASTE(floats_, T)(p)
 
 /* Prefetches a line of memory. (prefetch() of OpenCL does nothing on PoCL; the built-in takes a
- * pointer of any address space, which CL1.2 does not have.) */
+ * pointer of any address space, which OpenCL C 1.2 does not have.) */
 static inline void
 prefetch_line(__global const uchar *p)
 {
