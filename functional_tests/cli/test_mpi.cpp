@@ -144,6 +144,29 @@ TEST_F(Mpi, ALongPromptByLayerIsThatOfOneProcess)
     EXPECT_EQ(Json(o.out).ids("/ids"), one.ids("/ids"));
 }
 
+/* Every process admits the same texts in a step. Texts of one prompt are forks of its sequence. */
+TEST_F(Mpi, TextsInParallelAreThoseOfOneProcess)
+{
+    folder.write("prompts.txt", "Once upon a time\nThe little girl\nOne day a dog\n");
+    const Words texts[] = {
+        {"-f", folder.path + "/prompts.txt", "--parallel", "2", "--temp", "0"},
+        {"-p", "Once upon a time", "--parallel", "3", "--temp", "1", "--seed", "3"}};
+    for (const Words &which : texts) {
+        Words words = {"generate", "-m",      qwen,     "-d", "CPU", "--precision",
+                       "f32",      "--split", "tensor", "-n", "12",  "--json"};
+        words.insert(words.end(), which.begin(), which.end());
+        const Outcome one = run(words), three = run(words, job(3));
+        ASSERT_EQ(one.code, 0) << one.err;
+        ASSERT_EQ(three.code, 0) << three.err;
+        for (int i = 0; i < 3; i++) {
+            const std::string text = "/texts/" + std::to_string(i);
+            const Json a(one.out), b(three.out);
+            EXPECT_EQ(b.ids((text + "/ids").c_str()), a.ids((text + "/ids").c_str()));
+            EXPECT_EQ(b.number(text + "/reused"), a.number(text + "/reused"));
+        }
+    }
+}
+
 /* mpirun gives standard input to the first process, which passes prompt and lines to the others.
  * mpirun may lose parts of a text written in pieces, so the test reads JSON. */
 TEST_F(Mpi, TheFirstProcessReadsStandardInputForAll)

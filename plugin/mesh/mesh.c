@@ -54,17 +54,32 @@ xm_mesh_run(struct xm_mesh *m,
     return r.why.status == XM_OK ? XM_OK : xm_fail(err, r.why.status, "%s", r.why.text);
 }
 
-/* Lets all processes of a job exchange bytes between runs: all[r] becomes those of rank r. Returns
- * false if a process fails; then the exchange is ended like a failed run, and the next run works
- * again. */
-static bool
-meet_between_runs(struct xm_collective *job, struct xm_bytes mine, struct xm_bytes *all)
+static enum xm_status
+fail_rank(uint32_t rank, void *ctx, struct xm_error *err)
+{
+    const struct xm_error *why = ctx;
+    (void)rank;
+    return xm_fail(err, why->status, "%s", why->text);
+}
+
+enum xm_status
+xm_mesh_fail_run(struct xm_mesh *m, const struct xm_error *why, struct xm_error *err)
+{
+    struct xm_error own = *why;
+    return m->group ? fail_rank(0, &own, err) : xm_mesh_run(m, fail_rank, &own, err);
+}
+
+/* Lets all processes of a job exchange bytes between runs: all[r] becomes those of rank r. If a
+ * process fails, the exchange is ended like a failed run, and the next run works again. */
+static enum xm_status
+meet_between_runs(struct xm_collective *job, struct xm_bytes mine, struct xm_bytes *all,
+                  struct xm_error *err)
 {
     struct xm_error why = {0};
     if (job->ops->meet(job, mine, all, &why) == XM_OK)
-        return true;
+        return XM_OK;
     job->ops->leave(job, &why);
-    return false;
+    return xm_fail(err, why.status, "%s", why.text);
 }
 
 /* Replaces *least and *most by the extremes over all processes of the job. They stay unchanged if
@@ -75,7 +90,7 @@ find_extremes(struct xm_collective *job, uint64_t *least, uint64_t *most)
     const uint64_t own[] = {*least, *most};
     const struct xm_bytes mine = {(const uint8_t *)own, sizeof(own)};
     struct xm_bytes all[XM_MOST_RANKS];
-    if (!job || !meet_between_runs(job, mine, all))
+    if (!job || meet_between_runs(job, mine, all, NULL) != XM_OK)
         return;
     for (uint32_t r = 0; r < job->ranks; r++) {
         uint64_t of[2] = {*least, *most};
@@ -166,13 +181,14 @@ xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own, struct xm_error *er
 {
     struct xm_bytes all[XM_MOST_RANKS];
     struct xm_collective *c = m->end[0];
+    const struct xm_bytes mine = {(const uint8_t *)own, sizeof(*own)};
     struct xm_error first = *own;
     pthread_mutex_lock(&m->lock);
-    if (!m->group &&
-        meet_between_runs(c, (struct xm_bytes){(const uint8_t *)own, sizeof(*own)}, all))
+    if (!m->group && meet_between_runs(c, mine, all, &first) == XM_OK)
         for (uint32_t r = c->ranks; r-- > 0;) {
-            struct xm_error of;
-            memcpy(&of, all[r].p, sizeof(of));
+            struct xm_error of = *own;
+            if (all[r].n == sizeof(of))
+                memcpy(&of, all[r].p, sizeof(of));
             if (of.status != XM_OK)
                 xm_error_prefix(&of, "rank %u", r);
             first = of.status != XM_OK ? of : first;
@@ -182,7 +198,8 @@ xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own, struct xm_error *er
 }
 
 /* Returns whether `own` is true in all processes of the job, which must get the same answer because
- * they must make the same calls; without a job, returns `own`. */
+ * they must make the same calls; false if they cannot ask each other. Without a job, returns
+ * `own`. */
 static bool
 all_say(struct xm_mesh *m, bool own)
 {
@@ -191,9 +208,10 @@ all_say(struct xm_mesh *m, bool own)
     struct xm_collective *c = m->end[0];
     bool is_so = own;
     pthread_mutex_lock(&m->lock);
-    if (!m->group && meet_between_runs(c, (struct xm_bytes){&byte, 1}, all))
-        for (uint32_t r = 0; r < c->ranks; r++)
-            is_so &= all[r].n == 1 && all[r].p[0];
+    if (!m->group)
+        is_so = meet_between_runs(c, (struct xm_bytes){&byte, 1}, all, NULL) == XM_OK;
+    for (uint32_t r = 0; r < c->ranks && !m->group && is_so; r++)
+        is_so = all[r].n == 1 && all[r].p[0];
     pthread_mutex_unlock(&m->lock);
     return is_so;
 }

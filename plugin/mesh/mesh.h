@@ -50,9 +50,15 @@ enum xm_status xm_mesh_run(struct xm_mesh *m,
                                                  struct xm_error *err),
                            void *ctx, struct xm_error *err);
 
+/* Call instead of xm_mesh_run if this process cannot begin the run because of `why`. In an MPI job
+ * the others begin it, and it fails for them, too; so the calls after a failed run are the same in
+ * all. Returns why->status. */
+enum xm_status xm_mesh_fail_run(struct xm_mesh *m, const struct xm_error *why,
+                                struct xm_error *err);
+
 /* Makes the processes of an MPI job agree whether a step succeeded that each has done alone: if it
- * failed in one process, the call fails in all. *own: the result of this process. *err: the error
- * of the lowest rank that failed. Without a job, returns *own. */
+ * failed in one process, or if they cannot ask each other, the call fails in all. *own: the result
+ * of this process. *err: the error of the lowest rank that failed. Without a job, returns *own. */
 enum xm_status xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own,
                              struct xm_error *err);
 

@@ -19,10 +19,9 @@ mesh_of(struct xm_infer *r)
 }
 
 static enum xm_status
-infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tensor *t,
-                struct xm_error *err)
+set_inputs(struct mesh_infer *r, uint32_t input, const struct xm_host_tensor *t,
+           struct xm_error *err)
 {
-    struct mesh_infer *r = mesh_of(base);
     for (uint32_t i = 0; i < r->mesh->n; i++)
         XM_TRY(r->rank[i]->ops->set_input(r->rank[i], input, t, err));
     struct xm_infer *whole = r->check.whole;
@@ -58,18 +57,42 @@ shorten(uint32_t rank, uint64_t past, void *ctx)
     shorten_one(((const struct mesh_infer *)ctx)->rank[rank], past);
 }
 
+/* After a run that failed: ranks may have failed in different chunks. */
+static void
+end_failed_run(struct mesh_infer *r)
+{
+    xm_mesh_level_all(r->mesh, past_of, shorten, r);
+    r->check.is_apart = true;
+}
+
+/* If an input fails in one process of an MPI job, the others learn it in the run that they begin:
+ * agreeing on each input would take an exchange for each. */
+static enum xm_status
+infer_set_input(struct xm_infer *base, uint32_t input, const struct xm_host_tensor *t,
+                struct xm_error *err)
+{
+    struct mesh_infer *r = mesh_of(base);
+    struct xm_error own = {0};
+    if (set_inputs(r, input, t, &own) == XM_OK)
+        return XM_OK;
+    const enum xm_status s = xm_mesh_fail_run(r->mesh, &own, err);
+    if (!r->mesh->group)
+        end_failed_run(r);
+    return s;
+}
+
 static enum xm_status
 infer_run(struct xm_infer *base, struct xm_error *err)
 {
     struct mesh_infer *r = mesh_of(base);
+    struct xm_error own = {0};
     const enum xm_status s = xm_mesh_run(r->mesh, run_rank, r, err);
-    if (s == XM_OK)
-        return r->check.whole ? xm_mesh_check_run(&r->check, r->rank, r->mesh->n, err)
-                              : XM_OK;
-    /* ranks may have failed in different chunks */
-    xm_mesh_level_all(r->mesh, past_of, shorten, r);
-    r->check.is_apart = true;
-    return s;
+    if (s != XM_OK)
+        end_failed_run(r);
+    if (s != XM_OK || !r->check.whole)
+        return s;
+    (void)xm_mesh_check_run(&r->check, r->rank, r->mesh->n, &own);
+    return xm_mesh_agree(r->mesh, &own, err);
 }
 
 static enum xm_status
@@ -178,9 +201,11 @@ static enum xm_status
 infer_check(struct xm_infer *base, xm_step_check_fn fn, void *ctx, struct xm_error *err)
 {
     struct mesh_infer *r = mesh_of(base);
-    return r->mesh->whole
-               ? xm_mesh_check_open(&r->check, r->mesh->whole, fn, ctx, err)
-               : xm_fail(err, XM_INVALID, "the mesh has not kept the whole program");
+    struct xm_error own = {0};
+    if (!r->mesh->whole)
+        return xm_fail(err, XM_INVALID, "the mesh has not kept the whole program");
+    (void)xm_mesh_check_open(&r->check, r->mesh->whole, fn, ctx, &own);
+    return xm_mesh_agree(r->mesh, &own, err);
 }
 
 static void
@@ -209,22 +234,28 @@ static const struct xm_infer_ops infer_ops = {
     .destroy = infer_destroy,
 };
 
+static enum xm_status
+make_ranks(struct mesh_infer *r, struct xm_mesh *m, struct xm_error *err)
+{
+    if (!r)
+        return xm_no_memory(err, "a request");
+    r->base.ops = &infer_ops;
+    r->mesh = m;
+    for (uint32_t i = 0; i < m->n; i++)
+        XM_TRY(xm_compiled_create_request(m->rank[i], &r->rank[i], err));
+    return XM_OK;
+}
+
 enum xm_status
 xm_mesh_create_request(struct xm_compiled *c, struct xm_infer **out, struct xm_error *err)
 {
     struct mesh_infer *r = xm_calloc(1, sizeof(*r));
     struct xm_error own = {0};
-    enum xm_status s = XM_OK;
-    if (!r)
-        return xm_no_memory(err, "a request");
-    r->base.ops = &infer_ops;
-    r->mesh = xm_mesh_of(c);
-    for (uint32_t i = 0; i < r->mesh->n && s == XM_OK; i++)
-        s = xm_compiled_create_request(r->mesh->rank[i], &r->rank[i], &own);
-    s = xm_mesh_agree(r->mesh, &own, err);
+    (void)make_ranks(r, xm_mesh_of(c), &own);
+    const enum xm_status s = xm_mesh_agree(xm_mesh_of(c), &own, err);
     if (s == XM_OK)
         *out = &r->base;
-    else
+    else if (r)
         infer_destroy(&r->base);
     return s;
 }

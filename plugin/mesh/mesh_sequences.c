@@ -60,11 +60,12 @@ sequence_match(struct xm_sequence *base, const int32_t *tokens, uint64_t n,
                struct xm_error *err)
 {
     struct mesh_sequence *s = sequence_of(base);
+    struct xm_error own = {0};
     enum xm_status status = XM_OK;
     for (uint32_t i = 0; i < s->n && status == XM_OK; i++)
-        status = s->rank[i]->ops->match(s->rank[i], tokens, n, err);
+        status = s->rank[i]->ops->match(s->rank[i], tokens, n, &own);
     level(s);
-    return status;
+    return xm_mesh_agree(xm_mesh_of(base->compiled), &own, err);
 }
 
 static void
@@ -103,23 +104,33 @@ static const struct xm_sequence_ops sequence_ops = {
     .file = &no_files,
 };
 
-/* Creates a sequence of mesh m or, if m is NULL, a fork of `from`. */
 static enum xm_status
-make_sequence(const struct xm_mesh *m, const struct mesh_sequence *from,
+make_ranks(const struct xm_mesh *m, const struct mesh_sequence *from,
+           struct mesh_sequence *s, struct xm_error *err)
+{
+    if (!s)
+        return xm_no_memory(err, "a sequence");
+    s->base.ops = &sequence_ops;
+    s->n = m->n;
+    for (uint32_t i = 0; i < m->n; i++)
+        XM_TRY(from ? xm_compiled_fork_sequence(from->rank[i], &s->rank[i], err)
+                    : xm_compiled_create_sequence(m->rank[i], &s->rank[i], err));
+    return XM_OK;
+}
+
+/* Creates a sequence or, if `from` is not NULL, a fork of it: in all processes or in none, because
+ * those that have it would go on with it. */
+static enum xm_status
+make_sequence(struct xm_mesh *m, const struct mesh_sequence *from,
               struct xm_sequence **out, struct xm_error *err)
 {
     struct mesh_sequence *s = xm_calloc(1, sizeof(*s));
-    enum xm_status status = s ? XM_OK : xm_no_memory(err, "a sequence");
-    if (!s)
-        return status;
-    s->base.ops = &sequence_ops;
-    s->n = m ? m->n : from->n;
-    for (uint32_t i = 0; i < s->n && status == XM_OK; i++)
-        status = m ? xm_compiled_create_sequence(m->rank[i], &s->rank[i], err)
-                   : xm_compiled_fork_sequence(from->rank[i], &s->rank[i], err);
+    struct xm_error own = {0};
+    (void)make_ranks(m, from, s, &own);
+    const enum xm_status status = xm_mesh_agree(m, &own, err);
     if (status == XM_OK)
         *out = &s->base;
-    else
+    else if (s)
         sequence_destroy(&s->base);
     return status;
 }
@@ -127,22 +138,14 @@ make_sequence(const struct xm_mesh *m, const struct mesh_sequence *from,
 static enum xm_status
 sequence_fork(struct xm_sequence *base, struct xm_sequence **out, struct xm_error *err)
 {
-    return make_sequence(NULL, sequence_of(base), out, err);
+    return make_sequence(xm_mesh_of(base->compiled), sequence_of(base), out, err);
 }
 
 enum xm_status
 xm_mesh_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
                         struct xm_error *err)
 {
-    struct xm_error own = {0};
-    struct xm_sequence *s = NULL;
-    (void)make_sequence(xm_mesh_of(c), NULL, &s, &own);
-    const enum xm_status status = xm_mesh_agree(xm_mesh_of(c), &own, err);
-    if (status == XM_OK)
-        *out = s;
-    else if (s)
-        sequence_destroy(s);
-    return status;
+    return make_sequence(xm_mesh_of(c), NULL, out, err);
 }
 
 /* ---- batches -------------------------------------------------------------------------- */
@@ -196,17 +199,21 @@ run_rank(uint32_t rank, void *ctx, struct xm_error *err)
 }
 
 /* Runs the batches of all ranks. If a rank fails, ranks that had ended before have longer
- * sequences: so all sequences are made equally long again. */
+ * sequences: so all sequences of this mesh are made equally long again. */
 static enum xm_status
 batch_run(struct xm_batch *base, const struct xm_batch_row *rows, uint32_t n,
           struct xm_error *err)
 {
     struct mesh_batch *b = (struct mesh_batch *)base;
+    struct xm_error own = {0};
     base->n_rows = 0;
-    XM_TRY(set_rows(b, rows, n, err));
-    const enum xm_status s = xm_mesh_run(b->mesh, run_rank, b, err);
-    for (uint32_t i = 0; i < n && s != XM_OK; i++)
-        level(sequence_of(rows[i].sequence));
+    const enum xm_status s = set_rows(b, rows, n, &own) == XM_OK
+                                 ? xm_mesh_run(b->mesh, run_rank, b, err)
+                                 : xm_mesh_fail_run(b->mesh, &own, err);
+    for (uint32_t i = 0; i < n && s != XM_OK; i++) {
+        if (rows[i].sequence->compiled == base->compiled)
+            level(sequence_of(rows[i].sequence));
+    }
     base->n_rows = s == XM_OK ? n : 0;
     return s;
 }
@@ -290,8 +297,14 @@ static const struct xm_infer_ops control_ops = {
 };
 
 static enum xm_status
-make_rank_batches(struct mesh_batch *b, struct xm_error *err)
+make_rank_batches(struct mesh_batch *b, struct xm_mesh *m, struct xm_error *err)
 {
+    if (!b)
+        return xm_no_memory(err, "a batch");
+    b->base.ops = &batch_ops;
+    b->mesh = m;
+    b->control.ops = &control_ops;
+    b->base.control = &b->control;
     for (uint32_t i = 0; i < b->mesh->n; i++) {
         XM_TRY(xm_compiled_create_batch(b->mesh->rank[i], &b->rank[i], err));
         const struct xm_batch *of = b->rank[i];
@@ -306,18 +319,11 @@ xm_mesh_create_batch(struct xm_compiled *c, struct xm_batch **out, struct xm_err
 {
     struct mesh_batch *b = xm_calloc(1, sizeof(*b));
     struct xm_error own = {0};
-    if (!b)
-        return xm_no_memory(err, "a batch");
-    b->base.ops = &batch_ops;
-    b->mesh = xm_mesh_of(c);
-    b->control.ops = &control_ops;
-    b->base.control = &b->control;
-    b->base.chunk = b->base.page = 0;
-    (void)make_rank_batches(b, &own);
-    const enum xm_status s = xm_mesh_agree(b->mesh, &own, err);
+    (void)make_rank_batches(b, xm_mesh_of(c), &own);
+    const enum xm_status s = xm_mesh_agree(xm_mesh_of(c), &own, err);
     if (s == XM_OK)
         *out = &b->base;
-    else
+    else if (b)
         batch_destroy(&b->base);
     return s;
 }
