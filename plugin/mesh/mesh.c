@@ -241,9 +241,19 @@ add_memory(const struct xm_memory_stats *of, struct xm_memory_stats *out)
     out->largest = of->largest > out->largest ? of->largest : out->largest;
 }
 
-/* Sums the statistics of the ranks. Memory is counted once for each device, because ranks on one
- * device share an engine. Numbers of builds are those of rank 0; their seconds are the longest of
- * all ranks. */
+/* The seconds become the longest of all engines, because engines build at the same time. */
+static void
+add_builds(const struct xm_build_stats *of, struct xm_build_stats *out)
+{
+    out->built += of->built;
+    out->loaded += of->loaded;
+    out->launches += of->launches;
+    out->cache_bytes += of->cache_bytes;
+    out->seconds = of->seconds > out->seconds ? of->seconds : out->seconds;
+}
+
+/* Sums the statistics of the ranks. Memory and builds of kernels are counted once for each device,
+ * because ranks on one device share an engine. */
 static void
 mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
 {
@@ -260,13 +270,10 @@ mesh_stats(struct xm_compiled *c, struct xm_compiled_stats *out)
         out->kv_pages += of.kv_pages;
         out->kv_pages_used += of.kv_pages_used;
         out->kv_pages_cached += of.kv_pages_cached;
-        const double seconds = out->builds.seconds; /* engines build at the same time */
-        if (i == 0)
-            out->builds = of.builds;
-        else if (of.builds.seconds > seconds)
-            out->builds.seconds = of.builds.seconds;
-        if (!m->is_again[i])
-            add_memory(&of.memory, &out->memory);
+        if (m->is_again[i])
+            continue;
+        add_memory(&of.memory, &out->memory);
+        add_builds(&of.builds, &out->builds);
     }
 }
 

@@ -106,12 +106,12 @@ xm_mesh_plan_rates(struct xm_mesh_plan *p, const char *cache_dir)
                                &p->cluster.local.latency_s);
 }
 
-/* Returns whether the ranks of a node run at the same time and read one memory. */
+/* Returns whether the ranks of each node run at the same time and read one memory. */
 static bool
 are_together(const struct xm_mesh_plan *p)
 {
     bool is_one = !p->wish.by_layer && p->cluster.ranks_of_node > 1 && p->n_exchanges > 0;
-    for (uint32_t i = 0; i < p->cluster.ranks_of_node; i++)
+    for (uint32_t i = 0; i < p->devices.n; i++)
         is_one &= p->rank[i].room.host_is_device;
     return is_one;
 }

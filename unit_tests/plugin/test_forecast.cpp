@@ -224,6 +224,24 @@ TEST_F(MeshKeeps, WhatDevicesOfOneMemoryLoseToEachOther)
     EXPECT_EQ(found[0].read, alone[0].read);
 }
 
+/* Of two nodes with two devices each, the second has devices with memory of their own. */
+TEST_F(MeshKeeps, NothingThatDevicesLoseUnlessTheyShareMemoryOnEachNode)
+{
+    keep({70e9, 1e12, 4e-6, XM_RATES_MEASURED}, 15e-6);
+    plan->devices.n = 4;
+    plan->cluster.nodes = 2;
+    for (bool is_one : {true, false}) {
+        xm_rates rates[4];
+        for (int i = 0; i < 4; i++) {
+            plan->rank[i].room.host_is_device = is_one || i < 2;
+            rates[i] = alone[0];
+        }
+        xm_mesh_plan_take_together(plan.get(), folder, rates);
+        for (const xm_rates &r : rates)
+            EXPECT_NEAR(r.read, is_one ? 70e9 : 100e9, 1e3);
+    }
+}
+
 TEST_F(MeshKeeps, WhatMessagesOfDevicesWithMemoryOfTheirOwnTake)
 {
     plan->rank[0].room.host_is_device = plan->rank[1].room.host_is_device = false;

@@ -88,6 +88,10 @@ broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *pro
     broken_compiled_ops.create_request = broken_create;
     broken_compiled_ops.has_room = [](xm_compiled *, const uint64_t *positions,
                                       size_t n) { return n == 1 && positions[0] <= 9; };
+    broken_compiled_ops.stats = [](xm_compiled *, xm_compiled_stats *s) {
+        *s = {};
+        s->builds = {5, 3, 2, 100, 0.5};
+    };
     (*out)->ops = &broken_compiled_ops;
     return s;
 }
@@ -95,7 +99,7 @@ broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *pro
 uint32_t
 broken_count(xm_plugin *)
 {
-    return 1;
+    return 2;
 }
 
 void
@@ -336,6 +340,26 @@ TEST_F(Mesh, HasRoomWhereItsRanksHave)
     EXPECT_TRUE(c->ops->has_room(c, &few, 1));
     EXPECT_FALSE(c->ops->has_room(c, &many, 1));
     xm_compiled_unref(c);
+}
+
+// Ranks on one device share its engine. Engines build at the same time.
+TEST_F(Mesh, CountsTheBuildsOfEachDeviceOnce)
+{
+    for (const auto &[devices, engines] : {std::pair("BROKEN.0,BROKEN.1", 2u),
+                                           {"BROKEN.0,BROKEN.1,BROKEN.0", 2u},
+                                           {"BROKEN.1,BROKEN.1", 1u},
+                                           {"REFERENCE,BROKEN.0", 1u}}) {
+        xm_compiled *c = nullptr;
+        xm_compiled_stats s = {};
+        ASSERT_EQ(compile(devices, &c), XM_OK) << err.text;
+        c->ops->stats(c, &s);
+        EXPECT_EQ(s.builds.built, 5 * engines) << devices;
+        EXPECT_EQ(s.builds.loaded, 3 * engines) << devices;
+        EXPECT_EQ(s.builds.launches, 2 * engines) << devices;
+        EXPECT_EQ(s.builds.cache_bytes, 100 * engines) << devices;
+        EXPECT_EQ(s.builds.seconds, 0.5) << devices;
+        xm_compiled_unref(c);
+    }
 }
 
 // A rank that fails before it sends, and a rank that fails before it receives.
