@@ -215,6 +215,20 @@ xm_algebra_concat(struct xm_algebra *a)
     xm_algebra_split_rows(a, n, axis_of(a, a->node->attr.axis.axis));
 }
 
+/* Splits an axis of which a slice takes one element of each `step`, as of interleaved rows: each
+ * device does the same with whole steps. */
+static void
+list_steps(struct xm_algebra *a, uint32_t axis, int64_t start)
+{
+    const struct xm_dim whole = xm_algebra_shape(a, 0)->dim[axis];
+    const struct xm_dim taken = a->node->out[0].type.shape.dim[axis];
+    int64_t step;
+    if (xm_value_const_ints(xm_in(a->node, 3), &step, 1) == 1 && step > 1 && start >= 0 &&
+        start < step && xm_dim_is_const(whole) && xm_dim_is(taken, whole.n / step) &&
+        whole.n % step == 0)
+        LIST(a, {0, (int)axis, step}, {RESULTS, (int)axis, 1});
+}
+
 /* data, starts, stops, steps, axes. Without axes the slice is along the first axes, one for each
  * start. */
 void
@@ -222,11 +236,15 @@ xm_algebra_slice(struct xm_algebra *a)
 {
     int64_t starts[XM_MAX_RANK];
     const int n = xm_value_const_ints(xm_in(a->node, 1), starts, XM_MAX_RANK);
+    const uint32_t sliced = xm_algebra_has(a, 4) ? axes_of(a, 4)
+                            : n < 0              ? UINT32_MAX
+                                                 : (1u << n) - 1;
     a->linear.alone = X;
-    xm_algebra_split_rows(a, 1,
-                          xm_algebra_has(a, 4) ? axes_of(a, 4)
-                          : n < 0              ? UINT32_MAX
-                                               : (1u << n) - 1);
+    xm_algebra_split_rows(a, 1, sliced);
+    for (uint32_t d = 0; d < xm_algebra_shape(a, 0)->rank && n == 1; d++) {
+        if (sliced == 1u << d)
+            list_steps(a, d, starts[0]);
+    }
 }
 
 /* data, indices, axis: the result has the dimensions of data, but those of indices in place of the

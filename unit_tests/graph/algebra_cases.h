@@ -133,7 +133,7 @@ sliced(Text &t, const std::string &op)
     if (op == "strided_slice")
         return t.op(op, {x, from, to, by}, "begin_mask=\"0\" end_mask=\"0\"");
     t.op(op, t.maybe() ? std::vector<std::string>{x, from, to, by, t.ints("1")}
-                       : std::vector<std::string>{x, t.ints("0"), t.ints("3"), by});
+                       : std::vector<std::string>{x, t.ints(t.any({"0", "1"})), t.ints("4"), by});
 }
 
 inline void

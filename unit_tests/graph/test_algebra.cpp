@@ -510,11 +510,11 @@ assignments(const xm_node *n)
 }
 
 static void
-expect_assignment(const std::string &lines, const std::string &wanted)
+expect_assignment(const std::string &lines, const std::string &wanted, int times = 1)
 {
     Graph g = parse(lines);
     const std::vector<std::string> list = assignments(g->last);
-    EXPECT_EQ(std::count(list.begin(), list.end(), wanted), 1)
+    EXPECT_EQ(std::count(list.begin(), list.end(), wanted), times)
         << wanted << testing::PrintToString(list);
 }
 
@@ -545,6 +545,22 @@ TEST(Layouts, CutTheLayersOfALanguageModel)
                       "hidden_size=64 inter_size=32 num_expert=4 top_k=2",
                       "in5 split 1 by 16, in6 split 1 by 16, in7 split 2 by 16, "
                       "out0 partial, ");
+}
+
+// Interleaved rows of gate and up are taken apart by slices, which are cut between pairs.
+TEST(Layouts, CutSlicesThatTakeOneElementOfEachStep)
+{
+    const auto sliced = [](const char *starts, const char *stops) {
+        return std::string(
+                   "%0 = parameter f32[2,tokens,12] name=\"x\"\n%1 = const i64[1] {") +
+               starts + "}\n%2 = const i64[1] {" + stops +
+               "}\n%3 = const i64[1] {2}\n%4 = slice %0, %1, %2, %3, %3";
+    };
+    const std::string pairs = "in0 split 2 by 2, out0 split 2 by 1, ";
+    expect_assignment(sliced("0", "11"), pairs);
+    expect_assignment(sliced("1", "12"), pairs);
+    expect_assignment(sliced("1", "-1"), pairs, 0);
+    expect_assignment(sliced("2", "12"), pairs, 0);
 }
 
 // The expert dimension is cut. Then a shared expert is cut at the same fraction, or the first
