@@ -9,6 +9,10 @@
 #include "transformations/graph/algebra.h"
 #include "transformations/split/split.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { XM_NO_CLASS = UINT32_MAX, XM_EVERY_RANK = UINT32_MAX };
 
 /* The layout in which a value is computed; for split values, along which dimension and with which
@@ -121,5 +125,9 @@ xm_split_is_source(const struct xm_value *v)
     const enum xm_op op = v->node->op;
     return op == XM_OP_CONST || op == XM_OP_WEIGHT || op == XM_OP_SHAPE_VALUE;
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
