@@ -98,6 +98,72 @@ TEST(Split, ABiasAndAnAddendAreCountedOnce)
                      {"sum of linear for result"});
 }
 
+// The results of k chosen experts, %5, times their routing weights, are %7 [k,tokens,32]. Then the
+// lines `tail`, up to a result. %10, %11, … are the slots [1,tokens,32] of %7.
+static std::string
+slots(int k, const std::string &tail, const std::string &product = "%5, %6",
+      const std::string &bias = "_")
+{
+    const std::string n = std::to_string(k);
+    std::string text = "%1 = parameter i32[tokens," + n + "] name=\"ids\"\n" +
+                       "%6 = parameter f32[" + n + ",tokens,1] name=\"w\"" + R"(
+        %0 = parameter f32[1,tokens,32] name="x"
+        %2 = weight f32[4,48,32] f32 @2
+        %3 = weight f32[4,32,48] f32 @3
+        %8 = const f32[4,1,32] @8
+        %9 = const f32[32] @9
+        %4 = gather_matmul %0, %2, %1, _
+        %5 = gather_matmul %4, %3, %1, )" +
+                       bias + "\n%7 = multiply " + product;
+    for (int i = 0; i <= k; i++)
+        text +=
+            "\n%3" + std::to_string(i) + " = const i64[1] {" + std::to_string(i) + "}";
+    text += "\n%29 = const i64[1] {1}";
+    for (int i = 0; i < k; i++)
+        text += "\n%1" + std::to_string(i) + " = slice %7, %3" + std::to_string(i) +
+                ", %3" + std::to_string(i + 1) + ", %29, %30";
+    return text + "\n" + tail;
+}
+
+// One sum of one slot's size, however the slots are added up.
+TEST(Split, TheSlotsOfExpertsAreAddedUpBeforeTheSum)
+{
+    const std::string norm = "\n%40 = rms_norm %20, %9 epsilon=0.001\nresult %40";
+    const std::string two = "%20 = add %10, %11",
+                      three = "%21 = add %12, %10\n%20 = add %11, %21";
+    for (const std::string &lines :
+         {slots(1, "%20 = negative %10" + norm), slots(2, two + norm),
+          slots(2, two + norm, "%6, %5"), slots(2, two + norm, "%5, %6", "%8"),
+          slots(3, three + norm),
+          slots(3, "%20 = reduce_sum %7, %30 keep_dims=true" + norm)}) {
+        const Graph g = parse(lines);
+        const Split s = plan(g, tensor(2));
+        uint32_t n = 0;
+        const xm_exchange *e = xm_split_exchanges(s.get(), &n);
+        ASSERT_EQ(n, 1u) << lines;
+        EXPECT_EQ(e->bytes, 32 * sizeof(float)) << lines;
+        EXPECT_EQ(e->because->op, XM_OP_RMS_NORM) << lines;
+        expect_whole_in_all_ways(lines);
+    }
+}
+
+// A reader that is no part of the addition needs the sum of the slots, and so does a norm between;
+// the last node of a graph does, too.
+TEST(Split, TheSlotsOfExpertsAreSummedEarlierForAReaderThatNeedsThem)
+{
+    const std::string two = "%20 = add %10, %11\n";
+    expect_exchanges(slots(2, two + "%21 = tanh %7\nresult %20\nresult %21"),
+                     {"sum of multiply for tanh"});
+    expect_exchanges(slots(2, two + "%21 = tanh %10\nresult %20\nresult %21"),
+                     {"sum of slice for tanh", "sum of add for result"});
+    expect_exchanges(
+        slots(
+            2,
+            "%21 = rms_norm %7, %9 epsilon=0.001\n%22 = reduce_sum %21, %30\nresult %22"),
+        {"sum of multiply for rms_norm"});
+    expect_exchanges(slots(2, two + "result %20"), {"sum of add for result"});
+}
+
 // Rows of a weight are joined if an op needs the whole vector of a token.
 TEST(Split, RowsAreJoined)
 {
