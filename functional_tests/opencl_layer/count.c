@@ -9,8 +9,10 @@
  * memory, and calls that failed. "runs" has one entry for each run: a sequence of commands with at
  * least one kernel, up to the host's next wait. A decoded token is such a run, so its entry shows
  * its waits and flushes, and host_ns, the nanoseconds from the wait before the run to the run's
- * first kernel. Not supported: extension functions of more than one platform (the layer calls the
- * last one asked for), and OpenCL functions that xemoe does not call.
+ * first kernel. "of_queues" has the kernels, waits (except for events), flushes, copies and copied
+ * bytes of each queue, in the order of their creation. Not supported: extension functions of more
+ * than one platform (the layer calls the last one asked for), and OpenCL functions that xemoe does
+ * not call.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -27,7 +29,13 @@
 
 #include "functional_tests/opencl_layer/layer_info.h"
 
-enum { MAX_RUNS = 4096, MAX_NAMES = 512, MAX_BLOCKS = 65536, MAX_FAILURES = 16 };
+enum {
+    MAX_RUNS = 4096,
+    MAX_NAMES = 512,
+    MAX_BLOCKS = 65536,
+    MAX_FAILURES = 16,
+    MAX_QUEUES = 64
+};
 
 enum memory { CL_MEM, HOST_PTR, USM_HOST, USM_DEVICE, USM_SHARED, N_MEMORY };
 static const char *const memory_names[N_MEMORY] = {"cl_mem", "host_ptr", "usm_host",
@@ -78,6 +86,11 @@ static struct {
     uint64_t now[N_MEMORY], peak[N_MEMORY], total_now, total_peak, largest;
     uint64_t queues_in_order, queues_out_of_order, queues_profiling;
     struct {
+        cl_command_queue queue;
+        uint64_t kernels, waits, flushes, copies, copied_bytes;
+    } of_queues[MAX_QUEUES];
+    size_t n_of_queues;
+    struct {
         const char *call;
         cl_int code;
     } failures[MAX_FAILURES];
@@ -123,6 +136,25 @@ add(enum event e, uint64_t n)
     seen.run = (struct counts){{0}};
 }
 
+/* Counts a command of a queue, and the bytes that it copies. A new queue may have the handle of an
+ * earlier one that was released. */
+static void
+add_of_queue(cl_command_queue q, enum event e, uint64_t bytes)
+{
+    pthread_mutex_lock(&seen.lock);
+    size_t i = seen.n_of_queues;
+    while (i > 0 && seen.of_queues[i - 1].queue != q)
+        i--;
+    if (i-- > 0) {
+        seen.of_queues[i].kernels += e == KERNEL;
+        seen.of_queues[i].waits += e == WAIT;
+        seen.of_queues[i].flushes += e == FLUSH;
+        seen.of_queues[i].copies += e == COPY;
+        seen.of_queues[i].copied_bytes += bytes;
+    }
+    pthread_mutex_unlock(&seen.lock);
+}
+
 /* Counts the result of a call and returns it. */
 static cl_int
 note(const char *call, cl_int code)
@@ -160,11 +192,15 @@ note_command(const char *call, cl_int code, enum event e, const cl_event *made)
 
 /* Counts a copy, and a wait if the call blocks the host until the copy is done. */
 static cl_int
-note_copy(const char *call, cl_int code, cl_bool blocking, const cl_event *made)
+note_copy(const char *call, cl_int code, cl_command_queue q, size_t bytes,
+          cl_bool blocking, const cl_event *made)
 {
     note_command(call, code, COPY, made);
-    if (blocking)
+    add_of_queue(q, COPY, bytes);
+    if (blocking) {
         note_event(call, CL_SUCCESS, WAIT);
+        add_of_queue(q, WAIT, 0);
+    }
     return code;
 }
 
@@ -220,6 +256,7 @@ enqueue_kernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offse
         add(HOST_NS, now_ns() - seen.waited_at);
     count_name(k);
     pthread_mutex_unlock(&seen.lock);
+    add_of_queue(q, KERNEL, 0);
     return note_command("clEnqueueNDRangeKernel",
                         below->clEnqueueNDRangeKernel(q, k, dim, offset, global, local,
                                                       n_wait, wait, event),
@@ -229,12 +266,14 @@ enqueue_kernel(cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offse
 static cl_int CL_API_CALL
 finish(cl_command_queue q)
 {
+    add_of_queue(q, WAIT, 0);
     return note_event("clFinish", below->clFinish(q), WAIT);
 }
 
 static cl_int CL_API_CALL
 flush(cl_command_queue q)
 {
+    add_of_queue(q, FLUSH, 0);
     return note_event("clFlush", below->clFlush(q), FLUSH);
 }
 
@@ -288,7 +327,7 @@ enqueue_read(cl_command_queue q, cl_mem src, cl_bool blocking, size_t offset,
     return note_copy("clEnqueueReadBuffer",
                      below->clEnqueueReadBuffer(q, src, blocking, offset, bytes, dst,
                                                 n_wait, wait, event),
-                     blocking, event);
+                     q, bytes, blocking, event);
 }
 
 static cl_int CL_API_CALL
@@ -299,7 +338,7 @@ enqueue_write(cl_command_queue q, cl_mem dst, cl_bool blocking, size_t offset,
     return note_copy("clEnqueueWriteBuffer",
                      below->clEnqueueWriteBuffer(q, dst, blocking, offset, bytes, src,
                                                  n_wait, wait, event),
-                     blocking, event);
+                     q, bytes, blocking, event);
 }
 
 static void *CL_API_CALL
@@ -310,7 +349,7 @@ enqueue_map(cl_command_queue q, cl_mem buffer, cl_bool blocking, cl_map_flags fl
     cl_int own;
     void *at = below->clEnqueueMapBuffer(q, buffer, blocking, flags, offset, bytes,
                                          n_wait, wait, event, &own);
-    note_copy("clEnqueueMapBuffer", own, blocking, event);
+    note_copy("clEnqueueMapBuffer", own, q, 0, blocking, event);
     if (code)
         *code = own;
     return at;
@@ -324,7 +363,7 @@ enqueue_copy(cl_command_queue q, cl_mem src, cl_mem dst, size_t src_offset,
     return note_copy("clEnqueueCopyBuffer",
                      below->clEnqueueCopyBuffer(q, src, dst, src_offset, dst_offset,
                                                 bytes, n_wait, wait, event),
-                     CL_FALSE, event);
+                     q, bytes, CL_FALSE, event);
 }
 
 static cl_int CL_API_CALL
@@ -335,7 +374,7 @@ enqueue_fill(cl_command_queue q, cl_mem dst, const void *pattern, size_t pattern
     return note_copy("clEnqueueFillBuffer",
                      below->clEnqueueFillBuffer(q, dst, pattern, pattern_bytes, offset,
                                                 bytes, n_wait, wait, event),
-                     CL_FALSE, event);
+                     q, bytes, CL_FALSE, event);
 }
 
 static cl_int CL_API_CALL
@@ -343,8 +382,8 @@ usm_memcpy(cl_command_queue q, cl_bool blocking, void *dst, const void *src, siz
            cl_uint n_wait, const cl_event *wait, cl_event *event)
 {
     return note_copy("clEnqueueMemcpyINTEL",
-                     usm.memcpy(q, blocking, dst, src, bytes, n_wait, wait, event),
-                     blocking, event);
+                     usm.memcpy(q, blocking, dst, src, bytes, n_wait, wait, event), q,
+                     bytes, blocking, event);
 }
 
 static cl_int CL_API_CALL
@@ -353,7 +392,7 @@ usm_fill(cl_command_queue q, void *dst, const void *pattern, size_t pattern_byte
 {
     return note_copy("clEnqueueMemFillINTEL",
                      usm.fill(q, dst, pattern, pattern_bytes, bytes, n_wait, wait, event),
-                     CL_FALSE, event);
+                     q, bytes, CL_FALSE, event);
 }
 
 /* ---- memory ------------------------------------------------------------------------ */
@@ -507,6 +546,8 @@ count_queue(cl_command_queue q)
         below->clGetCommandQueueInfo(q, CL_QUEUE_PROPERTIES, sizeof(bits), &bits, NULL);
     pthread_mutex_lock(&seen.lock);
     add(OBJECT, q != NULL);
+    if (q && seen.n_of_queues < MAX_QUEUES)
+        seen.of_queues[seen.n_of_queues++].queue = q;
     if (bits & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
         seen.queues_out_of_order++;
     else if (q)
@@ -620,6 +661,21 @@ print_lists(FILE *f)
 }
 
 static void
+print_queues(FILE *f)
+{
+    fprintf(f, ",\n \"of_queues\": [");
+    for (size_t i = 0; i < seen.n_of_queues; i++)
+        fprintf(f,
+                "%s\n  {\"kernels\": %" PRIu64 ", \"waits\": %" PRIu64
+                ", \"flushes\": %" PRIu64 ", \"copies\": %" PRIu64
+                ", \"copied_bytes\": %" PRIu64 "}",
+                i ? "," : "", seen.of_queues[i].kernels, seen.of_queues[i].waits,
+                seen.of_queues[i].flushes, seen.of_queues[i].copies,
+                seen.of_queues[i].copied_bytes);
+    fprintf(f, "]");
+}
+
+static void
 report(void)
 {
     const char *path = getenv("XM_OPENCL_COUNT");
@@ -635,6 +691,7 @@ report(void)
             seen.queues_in_order, seen.queues_out_of_order, seen.queues_profiling);
     print_memory(f);
     print_lists(f);
+    print_queues(f);
     fprintf(f, "}\n");
     pthread_mutex_unlock(&seen.lock);
     fclose(f);
