@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(EveryModel, MeshLogits,
 
 /* ---- exchanges -------------------------------------------------------------------------- */
 
-/* Returns the number of lines of `info` that list an exchange of this kind. */
+/* Returns the number of lines of XM_DEBUG=dispatch that list an exchange of this kind. */
 size_t
 count(const std::string &model, const std::string &kind,
       const std::string &split = "tensor")
@@ -110,12 +110,14 @@ count(const std::string &model, const std::string &kind,
     const Outcome o = run(words, {"XM_DEBUG=dispatch"});
     EXPECT_EQ(o.code, 0) << o.err;
     size_t n = 0;
-    for (size_t at = 0; (at = o.err.find("\n" + kind, at)) != std::string::npos; at++)
+    for (size_t at = 0; (at = o.err.find("dispatch: " + kind, at)) != std::string::npos;
+         at++)
         n++;
     return n;
 }
 
-/* Two sums a layer, and the joined rows of the vocabulary. */
+/* Two sums a layer, and the joined rows of the vocabulary. Gemma 4 has a third sum in its six
+ * layers, and one layer whose queries share one head of keys. */
 TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
 {
     EXPECT_EQ(count(qwen, "all_reduce"), 2u * 2);
@@ -123,6 +125,9 @@ TEST_F(Mesh, ALayerOfAMixtureOfExpertsHasTwoSums)
     const std::string gpt_oss = models + "/gpt-oss-tiny/ov/int4_sym_g64";
     EXPECT_EQ(count(gpt_oss, "all_reduce"), 2u * 4);
     EXPECT_EQ(count(gpt_oss, "all_gather"), 1u);
+    const std::string gemma = models + "/gemma4-moe-tiny/ov/int4_asym_g32";
+    EXPECT_EQ(count(gemma, "all_reduce"), 3u * 6);
+    EXPECT_EQ(count(gemma, "all_gather"), 2u);
 }
 
 /* The sum is at the same place whether experts are cut across or the layer is cut between

@@ -554,6 +554,18 @@ check_processes(const struct build *b, struct xm_error *err)
     return s;
 }
 
+/* One message a line: a message has a limited length. */
+static void
+debug_exchanges(const struct xm_mesh *m)
+{
+    xm_debug(XM_DEBUG_DISPATCH, "split over %s:", m->devices);
+    for (const char *line = m->exchanges; *line;) {
+        const size_t n = strcspn(line, "\n");
+        xm_debug(XM_DEBUG_DISPATCH, "%.*s", (int)n, line);
+        line += n + (line[n] != '\0');
+    }
+}
+
 enum xm_status
 xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
                 const struct xm_property *properties, uint32_t n_properties,
@@ -600,7 +612,7 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
         m->end[0]->ops->leave(m->end[0], err); /* check_processes of the others fails */
     if (s == XM_OK) {
         take_facts(m);
-        xm_debug(XM_DEBUG_DISPATCH, "split over %s:\n%s", m->devices, m->exchanges);
+        debug_exchanges(m);
         *out = &m->base;
     } else {
         mesh_destroy(&m->base);
