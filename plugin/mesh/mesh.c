@@ -448,6 +448,36 @@ check_ports(const struct build *b, struct xm_error *err)
     return XM_OK;
 }
 
+/* Appends the number of tokens of a prompt that this process's i-th rank runs at once; nothing if
+ * the device has no such number. A device with little memory reduces it (plugin/gpu/planner.h). */
+static void
+add_chunk(const struct build *b, uint32_t i, struct xm_strbuf *out)
+{
+    struct xm_compiled *c = b->mesh->rank[i];
+    (void)c->ops->get_property(c, "XM_UBATCH", out, &(struct xm_error){0});
+}
+
+/* Refuses ranks that cut prompts differently, because they exchange values once for each chunk. */
+static enum xm_status
+check_chunks(const struct build *b, struct xm_error *err)
+{
+    struct xm_strbuf first = {0}, own = {0};
+    enum xm_status s = XM_OK;
+    add_chunk(b, 0, &first);
+    for (uint32_t i = 1; i < b->mesh->n && s == XM_OK; i++) {
+        xm_strbuf_clear(&own);
+        add_chunk(b, i, &own);
+        if (first.n && own.n && strcmp(first.text, own.text) != 0)
+            s = xm_fail(err, XM_UNSUPPORTED,
+                        "device %s runs at most %s tokens of a prompt at once, device %s "
+                        "at most %s: set XM_UBATCH (--ubatch) to the smaller number",
+                        device_of(b, 0), first.text, device_of(b, i), own.text);
+    }
+    xm_strbuf_free(&first);
+    xm_strbuf_free(&own);
+    return s;
+}
+
 /* Makes rank 0's ports and reports the mesh's; rank 0, which the mesh keeps, owns them. */
 static void
 take_facts(struct xm_mesh *m)
@@ -526,8 +556,8 @@ take_own_device(const struct xm_core *c, char name[XM_DEVICE_NAME])
         snprintf(name, XM_DEVICE_NAME, "%.40s.%u", plugin->ops->name, own % n);
 }
 
-/* Checks that all processes of the job have the same model, exchanges and version of xemoe, and
- * inputs of the same types. */
+/* Checks that all processes of the job have the same model, exchanges and version of xemoe, inputs
+ * of the same types, and chunks of the same size. */
 static enum xm_status
 check_processes(const struct build *b, struct xm_error *err)
 {
@@ -537,6 +567,7 @@ check_processes(const struct build *b, struct xm_error *err)
                      b->mesh->exchanges);
     for (uint32_t i = 0; i < ports->n_inputs; i++)
         xm_strbuf_printf(&text, "%s ", xm_element_text(ports->inputs[i].type.element));
+    add_chunk(b, 0, &text);
     struct xm_error lost = {0};
     if (!xm_strbuf_ok(&text)) {
         xm_no_memory(&lost, "a mesh");
@@ -546,8 +577,8 @@ check_processes(const struct build *b, struct xm_error *err)
         xm_strbuf_ok(&text)
             ? xm_collective_agree(
                   b->mesh->end[0], (struct xm_bytes){(const uint8_t *)text.text, text.n},
-                  "model, kind of device, version of xemoe, way to split it "
-                  "or type of messages",
+                  "model, kind of device, version of xemoe, way to split it, "
+                  "type of messages or --ubatch",
                   err)
             : xm_no_memory(err, "a mesh");
     xm_strbuf_free(&text);
@@ -604,6 +635,8 @@ xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
     s = compile_ranks(&b, g, err);
     if (s == XM_OK)
         s = check_ports(&b, err);
+    if (s == XM_OK)
+        s = check_chunks(&b, err);
     m->exchanges = b.parts.exchanges;
     xm_free(b.parts.exchange_kinds);
     if (s == XM_OK && is_job)

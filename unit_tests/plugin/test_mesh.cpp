@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <thread>
 
 #include "plugin/mesh/mesh.h"
@@ -25,6 +26,8 @@ struct Broken {
     xm_plugin *inner;
 };
 std::atomic<int> fails_at, runs;
+const char *chunks[2]; // XM_UBATCH of BROKEN.0 and BROKEN.1; nullptr: no such property
+std::map<xm_compiled *, uint32_t> device_of;
 enum { NOTHING, COLUMNS, ROWS } spoils;
 const xm_compile_options *split_options;
 
@@ -88,6 +91,14 @@ broken_compile(xm_plugin *p, uint32_t index, xm_graph *g, const xm_property *pro
     broken_compiled_ops.create_request = broken_create;
     broken_compiled_ops.has_room = [](xm_compiled *, const uint64_t *positions,
                                       size_t n) { return n == 1 && positions[0] <= 9; };
+    device_of[*out] = index;
+    broken_compiled_ops.get_property = [](xm_compiled *c, const char *key, xm_strbuf *out,
+                                          xm_error *err) {
+        const char *chunk =
+            strcmp(key, "XM_UBATCH") == 0 ? chunks[device_of[c]] : nullptr;
+        xm_strbuf_printf(out, "%s", chunk ? chunk : "");
+        return chunk ? XM_OK : xm_fail(err, XM_NOT_FOUND, "no property %s", key);
+    };
     broken_compiled_ops.stats = [](xm_compiled *, xm_compiled_stats *s) {
         *s = {};
         s->builds = {5, 3, 2, 100, 0.5};
@@ -360,6 +371,25 @@ TEST_F(Mesh, CountsTheBuildsOfEachDeviceOnce)
         EXPECT_EQ(s.builds.seconds, 0.5) << devices;
         xm_compiled_unref(c);
     }
+}
+
+// A chunk is one exchange of all ranks.
+TEST_F(Mesh, RanksThatCutPromptsDifferentlyAreASentence)
+{
+    const char *both = "BROKEN.0,BROKEN.1";
+    xm_compiled *c = nullptr;
+    chunks[0] = "1024";
+    chunks[1] = "512";
+    EXPECT_EQ(compile(both, &c), XM_UNSUPPORTED);
+    EXPECT_STREQ(err.text, "device BROKEN.0 runs at most 1024 tokens of a prompt at "
+                           "once, device BROKEN.1 at "
+                           "most 512: set XM_UBATCH (--ubatch) to the smaller number");
+    for (const char *other : {"1024", (const char *)nullptr}) {
+        chunks[1] = other;
+        EXPECT_EQ(compile(both, &c), XM_OK) << err.text;
+        xm_compiled_unref(c);
+    }
+    chunks[0] = nullptr;
 }
 
 // A rank that fails before it sends, and a rank that fails before it receives.
