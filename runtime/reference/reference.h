@@ -62,8 +62,16 @@ void xm_ref_rope_tables(const int64_t *positions, const float *frequencies,
 /* Softmax over dimension n of x[outer, n, inner]; y may be x. */
 void xm_ref_softmax(const float *x, uint64_t outer, uint64_t n, uint64_t inner, float *y);
 
-/* Finds the k largest (or smallest) values of each row of n, best first; of equal values the lower
- * index first. */
+/* A row of n elements that are `stride` apart: floats f or, if f is NULL, integers i. */
+struct xm_ref_row {
+    const float *f;
+    const int64_t *i;
+    uint64_t n, stride;
+};
+/* Finds the indices of the k largest (or smallest) elements of a row, best first; of equal elements
+ * the lower index first. */
+void xm_ref_topk_ids(const struct xm_ref_row *x, uint64_t k, bool largest, int32_t *ids);
+/* As xm_ref_topk_ids for each row of x[rows, n], with the values of the elements. */
 void xm_ref_topk(const float *x, uint64_t rows, uint64_t n, uint64_t k, bool largest,
                  float *values, int32_t *ids);
 

@@ -26,7 +26,7 @@ struct row {
     OP(SUBTRACT,           a - b,                     ua - ub)                           \
     OP(MULTIPLY,           a * b,                     ua * ub)                           \
     OP(DIVIDE,             a / b,                     divide_ints(a, b, attr->divide.python)) \
-    OP(POWER,              powf(a, b),                int_of(pow((double)a, (double)b))) \
+    OP(POWER,              powf(a, b),                power_ints(a, b))                  \
     OP(MINIMUM,            a < b ? a : b,             a < b ? a : b)                     \
     OP(MAXIMUM,            a > b ? a : b,             a > b ? a : b)                     \
     OP(MOD,                fmodf(a, b),               mod_ints(a, b, false))             \
@@ -103,6 +103,19 @@ static int64_t
 mod_ints(int64_t a, int64_t b, bool down)
 {
     return (int64_t)((uint64_t)a - (uint64_t)b * (uint64_t)divide_ints(a, b, down));
+}
+
+/* a^b, which wraps. A negative exponent gives the reciprocal, truncated toward zero; 0 has none and
+ * gives 0. */
+static int64_t
+power_ints(int64_t a, int64_t b)
+{
+    uint64_t y = 1, square = (uint64_t)a;
+    if (b < 0)
+        return a == 1 || (a == -1 && b % 2 == 0) ? 1 : a == -1 ? -1 : 0;
+    for (; b > 0; b /= 2, square *= square)
+        y *= b % 2 ? square : 1;
+    return (int64_t)y;
 }
 
 bool

@@ -111,6 +111,7 @@ xm_eval_scatter_nd(struct xm_eval_call *c)
             xm_eval_land(c->node->attr.scatter.reduction, c->out[0], at + i, updates,
                          t * slice + i);
     }
+    xm_tensor_wrap(c->out[0]);
     return XM_OK;
 }
 

@@ -248,43 +248,35 @@ xm_eval_one_hot(struct xm_eval_call *c)
 
 /* ---- top-k ------------------------------------------------------------------------- */
 
-/* Scratch for one row: the row, its k best values and their indices. */
-struct topk {
-    uint64_t k;
-    float *row, *values;
-    int32_t *ids;
-};
-
 static void
-sort_by_index(struct topk *s)
+sort_by_index(int32_t *ids, uint64_t k)
 {
-    for (uint64_t i = 1; i < s->k; i++) {
-        int32_t id = s->ids[i];
+    for (uint64_t i = 1; i < k; i++) {
+        int32_t id = ids[i];
         uint64_t j = i;
-        for (; j > 0 && s->ids[j - 1] > id; j--)
-            s->ids[j] = s->ids[j - 1];
-        s->ids[j] = id;
+        for (; j > 0 && ids[j - 1] > id; j--)
+            ids[j] = ids[j - 1];
+        ids[j] = id;
     }
 }
 
-/* Top-k of one row: elements first, first + inner, … of operand 0. Integers are compared as f32. */
+/* Top-k of one row: elements first, first + inner, … of operand 0. ids[k] is scratch. */
 static void
 topk_row(struct xm_eval_call *c, const struct fold *f, uint64_t first, uint64_t first_out,
-         struct topk *s)
+         uint64_t k, int32_t *ids)
 {
     const struct xm_tensor *x = c->in[0];
-    for (uint64_t j = 0; j < f->n; j++) {
-        uint64_t at = first + j * f->inner;
-        s->row[j] = x->f ? x->f[at] : (float)x->i[at];
-    }
-    xm_ref_topk(s->row, 1, f->n, s->k, !c->node->attr.topk.smallest, s->values, s->ids);
+    const struct xm_ref_row row = {.f = x->f ? x->f + first : NULL,
+                                   .i = x->i ? x->i + first : NULL,
+                                   .n = f->n,
+                                   .stride = f->inner};
+    xm_ref_topk_ids(&row, k, !c->node->attr.topk.smallest, ids);
     if (c->node->attr.topk.sort == XM_SORT_INDEX)
-        sort_by_index(s);
-    for (uint64_t j = 0; j < s->k; j++) {
-        uint64_t at = first + (uint64_t)s->ids[j] * f->inner,
-                 to = first_out + j * f->inner;
-        xm_tensor_move(c->out[0], to, x, at, 1);
-        c->out[1]->i[to] = s->ids[j];
+        sort_by_index(ids, k);
+    for (uint64_t j = 0; j < k; j++) {
+        uint64_t to = first_out + j * f->inner;
+        xm_tensor_move(c->out[0], to, x, first + (uint64_t)ids[j] * f->inner, 1);
+        c->out[1]->i[to] = ids[j];
     }
 }
 
@@ -296,14 +288,12 @@ xm_eval_topk(struct xm_eval_call *c)
     if (f.n > INT32_MAX)
         return xm_fail(c->err, XM_INVALID, "the best %" PRId64 " of %" PRIu64 " elements",
                        k, f.n);
-    struct xm_arena scratch = {0};
-    struct topk s = {(uint64_t)k, xm_arena_alloc(&scratch, f.n * sizeof(float)),
-                     xm_arena_alloc(&scratch, (size_t)k * sizeof(float)),
-                     xm_arena_alloc(&scratch, (size_t)k * sizeof(int32_t))};
-    bool ok = s.row && s.values && s.ids;
-    for (uint64_t r = 0; ok && c->out[0]->n > 0 && r < f.outer * f.inner; r++)
+    int32_t *ids = xm_malloc((size_t)k * sizeof(*ids));
+    if (!ids)
+        return xm_eval_no_memory(c->err);
+    for (uint64_t r = 0; c->out[0]->n > 0 && r < f.outer * f.inner; r++)
         topk_row(c, &f, r / f.inner * f.n * f.inner + r % f.inner,
-                 r / f.inner * s.k * f.inner + r % f.inner, &s);
-    xm_arena_free(&scratch);
-    return ok ? XM_OK : xm_eval_no_memory(c->err);
+                 r / f.inner * (uint64_t)k * f.inner + r % f.inner, (uint64_t)k, ids);
+    xm_free(ids);
+    return XM_OK;
 }

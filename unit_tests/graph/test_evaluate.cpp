@@ -38,6 +38,38 @@ TEST_F(Evaluate, IntegersWrapAtTheirWidth)
     xm_value *a = in(ints({1}, {INT32_MAX}, XM_I32)), *c = in(ints({1}, {1}, XM_I32));
     EXPECT_EQ(ints_of(value(op(XM_OP_ADD, {a, c}))), (Ints{INT32_MIN}));
     EXPECT_EQ(ints_of(value(xm_convert(&b, in(ints({1}, {300})), XM_U8))), (Ints{44}));
+    xm_attr sum = defaults(XM_OP_SCATTER_ND_UPDATE);
+    sum.scatter.reduction = XM_REDUCTION_SUM;
+    EXPECT_EQ(
+        ints_of(value(op(XM_OP_SCATTER_ND_UPDATE, {a, in(ints({1, 1}, {0})), c}, &sum))),
+        (Ints{INT32_MIN}));
+}
+
+/* f32 holds integers up to 2^24, and f64 up to 2^53. */
+TEST_F(Evaluate, IntegersBeyondThoseOfFloatsAreExact)
+{
+    const int64_t f32 = 1 << 24, f64 = (int64_t)1 << 53;
+    const Ints v = {f32, f32 + 1, f64 + 1, f64, -f64 - 1};
+    xm_value *x = in(ints({5}, v)), *turned = in(ints({5}, {f32 + 1, f32, f64, f64, 0}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_MAXIMUM, {x, turned}))),
+              (Ints{f32 + 1, f32 + 1, f64 + 1, f64, 0}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_MINIMUM, {x, turned}))),
+              (Ints{f32, f32, f64, f64, -f64 - 1}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_GREATER, {x, turned}))), (Ints{0, 1, 1, 0, 0}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_EQUAL, {x, turned}))), (Ints{0, 0, 0, 1, 0}));
+    xm_attr attr = {};
+    EXPECT_EQ(ints_of(value(op(XM_OP_CUM_SUM, {x, scalar(0)}, &attr))),
+              (Ints{f32, 2 * f32 + 1, 2 * f32 + 2 + f64, 2 * f32 + 2 + 2 * f64,
+                    2 * f32 + 1 + f64}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_REDUCE_MAX, {x, axes({0})}, &attr))),
+              (Ints{f64 + 1}));
+    EXPECT_EQ(ints_of(value(op(XM_OP_REDUCE_MIN, {x, axes({0})}, &attr))),
+              (Ints{-f64 - 1}));
+    xm_value *power = op(XM_OP_POWER, {in(ints({6}, {3, 3, -3, 2, -1, 0})),
+                                       in(ints({6}, {39, 41, 39, -1, -3, -1}))});
+    EXPECT_EQ(ints_of(value(power)),
+              (Ints{4052555153018976267, (int64_t)(4052555153018976267u * 9),
+                    -4052555153018976267, 0, -1, 0}));
 }
 
 TEST_F(Evaluate, ConvertTruncatesAndBooleansAreNotZero)
@@ -256,6 +288,26 @@ TEST_F(Evaluate, TopKAlongAnyAxis)
     attr.topk.smallest = 1;
     top = xm_node_build(&b, XM_OP_TOPK, &attr, operands, 2);
     EXPECT_EQ(ints_of(value(&top->out[1])), (Ints{0, 0, 2, 2}));
+}
+
+TEST_F(Evaluate, TopKComparesIntegersAsIntegers)
+{
+    const int64_t big = (int64_t)1 << 53, f32 = 1 << 24;
+    xm_attr attr = defaults(XM_OP_TOPK);
+    attr.topk.axis = 0;
+    attr.topk.sort = XM_SORT_VALUE;
+    attr.topk.element = XM_I32;
+    xm_value *operands[] = {in(ints({6}, {f32, f32 + 1, big, -big, big + 1, -big - 1})),
+                            scalar(6)};
+    for (const bool smallest : {false, true}) {
+        attr.topk.smallest = smallest;
+        xm_node *top = xm_node_build(&b, XM_OP_TOPK, &attr, operands, 2);
+        ASSERT_NE(top, nullptr) << g->err.text;
+        Ints order = {4, 2, 1, 0, 3, 5};
+        if (smallest)
+            std::reverse(order.begin(), order.end());
+        EXPECT_EQ(ints_of(value(&top->out[1])), order);
+    }
 }
 
 TEST_F(Evaluate, MatmulBroadcastsBatchesAndTakesWeights)
