@@ -254,6 +254,21 @@ TEST_F(KvPool, CancelPutsAllBack)
     check(all[0]);
 }
 
+/* The copy that a reservation made of the last page is shared by a fork, and copied again. */
+TEST_F(KvPool, ForksBetweenReservationsLoseNoPage)
+{
+    add();
+    feed(0, 6, 1);
+    fork(0);
+    ASSERT_XM_OK(xm_kv_sequence_reserve(all[1].s, 1, queue, &err));
+    fork(1);
+    ASSERT_XM_OK(xm_kv_sequence_reserve(all[1].s, 1, queue, &err));
+    xm_kv_sequence_cancel(all[1].s);
+    for (auto &q : all)
+        check(q);
+    check_pages(1 << 20);
+}
+
 TEST_F(KvPool, TruncatesAsFarAsWindowsReach)
 {
     add();
@@ -353,6 +368,26 @@ TEST_F(KvPool, WhatIsWrittenOverIsNotFound)
     EXPECT_EQ(xm_kv_sequence_past(all[1].s), 8u);
     all[1].tokens.assign(text.begin(), text.begin() + 8);
     check(all[1]);
+}
+
+/* A reservation that fails has written nothing: the page that it would have written to is found. */
+TEST_F(KvPool, WhatAFailedReservationLeftIsFound)
+{
+    reopen({{PAGE * 4, 0}}, PAGE * 4 * 5);
+    add();
+    feed(0, 8, 100);
+    std::vector<int32_t> text = all[0].tokens;
+    text.push_back(1);
+    xm_kv_sequence_truncate(all[0].s, 6);
+    all[0].tokens.resize(6);
+    add();
+    feed(1, 3 * PAGE, 500);
+    EXPECT_EQ(xm_kv_sequence_reserve(all[0].s, PAGE, queue, &err), XM_NO_MEMORY);
+    add();
+    ASSERT_XM_OK(xm_kv_sequence_match(all[2].s, text.data(), text.size(), &err));
+    EXPECT_EQ(xm_kv_sequence_past(all[2].s), 8u);
+    all[2].tokens.assign(text.begin(), text.begin() + 8);
+    check(all[2]);
 }
 
 TEST_F(KvPool, TokensThatNobodyToldAreNotFound)

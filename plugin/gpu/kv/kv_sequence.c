@@ -290,27 +290,35 @@ copy_page(struct xm_kv_pool *pool, uint32_t group, int32_t from, int32_t to,
     return XM_OK;
 }
 
-/* If the last page is partly filled, the run writes to it: a page that other sequences use is
- * replaced by a copy, one that they do not use is removed from the prefix index. */
+/* Returns the word of the last page if it is partly filled, so that the run writes to it; NULL: the
+ * run writes to new pages only. */
+static int32_t *
+partly_filled(struct xm_kv_sequence *s, uint32_t group)
+{
+    struct blocks *b = &s->blocks[group];
+    return s->past % s->pool->page_tokens
+               ? &b->words[s->past / s->pool->page_tokens - b->first]
+               : NULL;
+}
+
+/* Replaces the last page by a copy if the run writes to it and other sequences use it. */
 static enum xm_status
 own_last_page(struct xm_kv_sequence *s, uint32_t group, struct xm_queue *q,
               struct xm_error *err)
 {
     struct xm_kv_pool *pool = s->pool;
     struct blocks *b = &s->blocks[group];
-    if (s->past % pool->page_tokens == 0)
+    int32_t *word = partly_filled(s, group), copy;
+    if (!word || xm_kv_page_of(&pool->groups[group], *word)->users == 1)
         return XM_OK;
-    int32_t *word = &b->words[s->past / pool->page_tokens - b->first], copy;
-    if (xm_kv_page_of(&pool->groups[group], *word)->users == 1) {
-        xm_kv_forget(pool, group, *word);
-        return XM_OK;
-    }
     XM_TRY(xm_kv_take(pool, group, &copy, err));
     enum xm_status status = copy_page(pool, group, *word, copy, q, err);
     if (status != XM_OK) {
         xm_kv_release(pool, group, copy);
         return status;
     }
+    xm_kv_release(pool, group,
+                  b->replaced); /* if the copy of an earlier reservation is shared */
     b->replaced = *word;
     *word = copy;
     return XM_OK;
@@ -334,6 +342,15 @@ extend(struct xm_kv_sequence *s, uint32_t group, uint64_t tokens, struct xm_queu
         b->n++;
     }
     return XM_OK;
+}
+
+/* Removes the last page from the prefix index if the run writes to it. */
+static void
+forget_last_page(struct xm_kv_sequence *s, uint32_t group)
+{
+    const int32_t *word = partly_filled(s, group);
+    if (word)
+        xm_kv_forget(s->pool, group, *word);
 }
 
 /* Releases all reserved pages but those of the first `pending` reserved positions. If `pending` is
@@ -369,6 +386,9 @@ xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens, struct xm_queu
     lock(s);
     for (uint32_t g = 0; g < s->pool->n_groups && status == XM_OK; g++)
         status = extend(s, g, tokens, q, err);
+    /* after the last step that may fail: a failed reservation must not forget a prefix */
+    for (uint32_t g = 0; g < s->pool->n_groups && status == XM_OK; g++)
+        forget_last_page(s, g);
     if (status == XM_OK)
         s->pending += tokens;
     else

@@ -47,7 +47,8 @@ enum xm_status xm_kv_sequence_match(struct xm_kv_sequence *s, const int32_t *tok
                                     uint64_t n, struct xm_error *err);
 
 /* Reserves pages for `tokens` more positions, after the positions that are reserved already;
- * enqueues copies of shared pages. A failure changes nothing. */
+ * enqueues copies of shared pages. A failure changes nothing, except that pages which have left
+ * their sliding window may be released: the reservation needs them first. */
 enum xm_status xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens,
                                       struct xm_queue *q, struct xm_error *err);
 /* Reserves the first `pages` pages of an empty sequence, for contents that no run writes (they come
