@@ -114,13 +114,20 @@ give_rows(const struct xm_request *r, uint32_t label, const struct times *t, siz
     return at;
 }
 
+bool
+xm_request_is_measured(const struct xm_request *r)
+{
+    return r->program->config.profiling;
+}
+
 static enum xm_status
 check_is_measured(const struct xm_request *r, struct xm_error *err)
 {
-    return r->sums ? XM_OK
-                   : xm_fail(err, XM_INVALID,
-                             "profiling data was not collected: compile the model with "
-                             "PERF_COUNT=YES (ov::enable_profiling)");
+    return xm_request_is_measured(r)
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "profiling data was not collected: compile the model with "
+                         "PERF_COUNT=YES (ov::enable_profiling)");
 }
 
 enum xm_status
@@ -141,12 +148,6 @@ xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
         give_rows(r, XM_NO_LABEL, &t, at, fn, ctx);
     xm_free(t.list);
     return s;
-}
-
-bool
-xm_request_is_measured(const struct xm_request *r)
-{
-    return r->sums != NULL;
 }
 
 void

@@ -18,8 +18,8 @@ extern "C" {
  * begin_trace and trace of struct xm_profile_ops (plugin/profile.h). */
 enum xm_status xm_request_profile(struct xm_request *r, xm_profile_row_fn fn, void *ctx,
                                   struct xm_error *err);
-/* Returns whether r counts the work of steps, because PERF_COUNT was set (then times are measured,
- * too) or xm_request_count_work was called. */
+/* Returns whether the times of steps are measured (PERF_COUNT). Their work may be counted without
+ * (xm_request_count_work). */
 bool xm_request_is_measured(const struct xm_request *r);
 /* Calls `fn` with a profile row for each step, which has the step's name and all counts 0. */
 void xm_request_name_steps(const struct xm_request *r, xm_profile_row_fn fn, void *ctx);

@@ -209,6 +209,13 @@ TEST_F(Profile, IsOfProgramsThatWereCompiledForIt)
     EXPECT_STREQ(err.text, "profiling data was not collected: compile the model with "
                            "PERF_COUNT=YES (ov::enable_profiling)");
     EXPECT_EQ(xm_request_begin_trace(r.get(), nullptr), XM_INVALID);
+    ASSERT_XM_OK(xm_request_count_work(r.get(), nullptr)); /* without times */
+    feed(r.get(), 1);
+    EXPECT_GT(xm_request_step_sum(r.get(), 0)->runs, 0u);
+    EXPECT_FALSE(xm_request_is_measured(r.get()));
+    EXPECT_EQ(xm_request_profile(r.get(), add_row, &list, nullptr), XM_INVALID);
+    EXPECT_EQ(xm_request_begin_trace(r.get(), nullptr), XM_INVALID);
+    EXPECT_TRUE(list.empty());
 }
 
 /* ---- labels ---- */
