@@ -118,77 +118,7 @@ xm_conjunction_free(struct xm_conjunction *c)
     *c = (struct xm_conjunction){0};
 }
 
-/* ---- keywords that are refused ---------------------------------------------------- */
-
-/* When a keyword does not restrict anything: if its value is false, true (or {}) or 0, or without
- * the keyword "if" or "then" beside it. */
-enum unless { ALWAYS, UNLESS_FALSE, UNLESS_TRUE, UNLESS_ZERO, WITHOUT_IF, WITHOUT_THEN };
-
-/* Keywords that restrict instances of these types and have no grammar. They are refused. */
-static const struct refused {
-    const char *key;
-    unsigned types;
-    enum unless unless;
-    unsigned skip; /* bit of xm_applied.skips: handled already */
-} refused[] = {
-    /* clang-format off */
-    { "not",                   XM_JSON_ANY,    UNLESS_FALSE, XM_SKIP_NOT },
-    { "if",                    XM_JSON_ANY,    WITHOUT_THEN, XM_SKIP_IF },
-    { "then",                  XM_JSON_ANY,    WITHOUT_IF, XM_SKIP_IF },
-    { "else",                  XM_JSON_ANY,    WITHOUT_IF, XM_SKIP_IF },
-    { "$dynamicRef",           XM_JSON_ANY,    ALWAYS, 0 },
-    { "$recursiveRef",         XM_JSON_ANY,    ALWAYS, 0 },
-    { "uniqueItems",           XM_JSON_ARRAY,  UNLESS_FALSE, 0 },
-    { "contains",              XM_JSON_ARRAY,  ALWAYS, 0 },
-    { "unevaluatedItems",      XM_JSON_ARRAY,  UNLESS_TRUE, 0 },
-    { "additionalItems",       XM_JSON_ARRAY,  ALWAYS, 0 },
-    { "unevaluatedProperties", XM_JSON_OBJECT, UNLESS_TRUE, 0 },
-    { "propertyNames",         XM_JSON_OBJECT, UNLESS_TRUE, 0 },
-    { "minProperties",         XM_JSON_OBJECT, UNLESS_ZERO, XM_SKIP_COUNTS },
-    { "maxProperties",         XM_JSON_OBJECT, ALWAYS, XM_SKIP_COUNTS },
-    { "dependentRequired",     XM_JSON_OBJECT, ALWAYS, 0 },
-    { "dependentSchemas",      XM_JSON_OBJECT, ALWAYS, 0 },
-    { "dependencies",          XM_JSON_OBJECT, ALWAYS, 0 },
-    { "divisibleBy",           XM_JSON_NUMBER, ALWAYS, 0 },
-    { "disallow",              XM_JSON_ANY,    ALWAYS, 0 },
-    { "extends",               XM_JSON_ANY,    ALWAYS, 0 },
-    /* clang-format on */
-};
-
-static bool
-restricts_nothing(yyjson_val *schema, yyjson_val *v, enum unless unless)
-{
-    switch (unless) {
-    case ALWAYS:
-        return false;
-    case UNLESS_FALSE:
-        return yyjson_is_false(v);
-    case UNLESS_TRUE:
-        return yyjson_is_true(v) || (yyjson_is_obj(v) && yyjson_obj_size(v) == 0);
-    case UNLESS_ZERO:
-        return yyjson_is_num(v) && yyjson_get_num(v) == 0.0;
-    case WITHOUT_IF:
-        return !yyjson_obj_get(schema, "if");
-    case WITHOUT_THEN:
-        return !yyjson_obj_get(schema, "then") && !yyjson_obj_get(schema, "else");
-    }
-    return false;
-}
-
-void
-xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
-{
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; k < XM_ARRAY_LEN(refused); k++) {
-            const struct refused *r = &refused[k];
-            yyjson_val *v = yyjson_obj_get(c->list[i].value, r->key);
-            if (v && (r->types & types) && !(c->list[i].skips & r->skip) &&
-                !restricts_nothing(c->list[i].value, v, r->unless))
-                xm_schema_fail(s, XM_UNSUPPORTED,
-                               xm_schema_path(s, c->list[i].path, r->key),
-                               "the keyword '%s' is not supported", r->key);
-        }
-}
+/* ---- rules and errors -------------------------------------------------------------- */
 
 /* Returns the rule of a schema that is referred to; its body is made later. */
 static uint32_t
@@ -207,23 +137,6 @@ rule_of(struct xm_schema *s, yyjson_val *value, const char *path)
     const uint32_t rule = xm_tree_add_rule(s->t, path, strlen(path));
     s->wanted[s->n_wanted++] = (struct xm_wanted){value, path, rule};
     return rule;
-}
-
-bool
-xm_schema_is_annotation(const char *key)
-{
-    static const char *const list[] = {
-        "title",        "description",    "default",
-        "examples",     "$comment",       "$schema",
-        "$defs",        "$anchor",        "definitions",
-        "deprecated",   "readOnly",       "writeOnly",
-        "$id",          "$vocabulary",    "contentEncoding",
-        "id",           "$dynamicAnchor", "contentMediaType",
-        "contentSchema"};
-    for (size_t i = 0; i < XM_ARRAY_LEN(list); i++)
-        if (strcmp(list[i], key) == 0)
-            return true;
-    return false;
 }
 
 void

@@ -2,13 +2,14 @@
  *
  * Private to json_schema*.c, tool_arguments.c and tool_calls.c.
  *
- *     json_schema.c         collects the schemas that apply together; refuses unsupported keywords
- *     json_schema_refs.c    resolves references within the schema
- *     json_schema_choices.c anyOf, oneOf, not and if: one conjunction for each alternative
- *     json_schema_types.c   the texts of one type: strings, numbers, arrays
- *     json_schema_formats.c regular expressions for the formats of strings
- *     json_schema_object.c  objects: which names may come, and what each name's value may be
- *     json_schema_values.c  values listed by a schema, and what is known of a schema's types
+ *     json_schema.c          collects the schemas that apply together
+ *     json_schema_keywords.c which keywords restrict instances, and which of them are refused
+ *     json_schema_refs.c     resolves references within the schema
+ *     json_schema_choices.c  anyOf, oneOf, not and if: one conjunction for each alternative
+ *     json_schema_types.c    the texts of one type: strings, numbers, arrays
+ *     json_schema_formats.c  regular expressions for the formats of strings
+ *     json_schema_object.c   objects: which names may come, and what each name's value may be
+ *     json_schema_values.c   values listed by a schema, and what is known of a schema's types
  */
 #ifndef XM_PLUGIN_TEXT_JSON_SCHEMA_PARTS_H
 #define XM_PLUGIN_TEXT_JSON_SCHEMA_PARTS_H
@@ -146,11 +147,12 @@ void xm_conjunction_free(struct xm_conjunction *c);
 bool xm_schema_works(struct xm_schema *s, unsigned n, const char *path);
 
 /* xm_schema_refuse fails on a keyword of `c` that restricts instances of these types and has no
- * grammar. xm_schema_refuse_beside fails on any keyword, except type, enum and const, that
- * restricts these types, because it is not supported beside `what`, a text for the error
- * message. */
+ * grammar. xm_schema_restricts returns whether a schema has a keyword with a grammar, except type,
+ * enum, const, references and choices, that restricts these types; xm_schema_refuse_beside fails on
+ * such a keyword, because it is not supported beside `what`, a text for the error message. */
 void xm_schema_refuse(struct xm_schema *s, const struct xm_conjunction *c,
                       unsigned types);
+bool xm_schema_restricts(const struct xm_applied *a, unsigned types);
 void xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
                              unsigned types, const char *what);
 /* Returns whether a keyword does not restrict instances, such as "title". */

@@ -312,53 +312,6 @@ lists(yyjson_val *schema, yyjson_val *value)
 
 /* ---- values beside other keywords -------------------------------------------------- */
 
-/* Keywords, except type, enum and const, that restrict values of these types. */
-static const struct beside {
-    const char *key;
-    unsigned types;
-} all_beside[] = {{"minimum", XM_JSON_NUMBER},
-                  {"maximum", XM_JSON_NUMBER},
-                  {"exclusiveMinimum", XM_JSON_NUMBER},
-                  {"exclusiveMaximum", XM_JSON_NUMBER},
-                  {"multipleOf", XM_JSON_NUMBER},
-                  {"minLength", XM_JSON_STRING},
-                  {"maxLength", XM_JSON_STRING},
-                  {"pattern", XM_JSON_STRING},
-                  {"format", XM_JSON_STRING},
-                  {"items", XM_JSON_ARRAY},
-                  {"prefixItems", XM_JSON_ARRAY},
-                  {"minItems", XM_JSON_ARRAY},
-                  {"maxItems", XM_JSON_ARRAY},
-                  {"properties", XM_JSON_OBJECT},
-                  {"patternProperties", XM_JSON_OBJECT},
-                  {"additionalProperties", XM_JSON_OBJECT},
-                  {"required", XM_JSON_OBJECT},
-                  {"minProperties", XM_JSON_OBJECT},
-                  {"maxProperties", XM_JSON_OBJECT}};
-
-/* Returns the next such keyword of a schema from index *k on, and advances *k; NULL: there is
- * none. */
-static const char *
-next_beside(const struct xm_applied *a, unsigned types, size_t *k)
-{
-    for (; *k < XM_ARRAY_LEN(all_beside); ++*k)
-        if ((all_beside[*k].types & types) &&
-            yyjson_obj_get(a->value, all_beside[*k].key))
-            return all_beside[(*k)++].key;
-    return NULL;
-}
-
-void
-xm_schema_refuse_beside(struct xm_schema *s, const struct xm_conjunction *c,
-                        unsigned types, const char *what)
-{
-    const char *key;
-    for (size_t i = 0; i < c->n; i++)
-        for (size_t k = 0; (key = next_beside(&c->list[i], types, &k)) != NULL;)
-            xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, key),
-                           "the keyword '%s' is not supported beside %s", key, what);
-}
-
 struct xm_grammar *
 xm_schema_compile(struct xm_schema *s, struct xm_grammar_tree *own, uint32_t node,
                   const char *path)
@@ -406,8 +359,8 @@ make_judge(struct xm_schema *s, const struct xm_conjunction *c, unsigned types)
 {
     struct judge j = {.types = types};
     struct xm_grammar_tree own = {0}, *const outer = s->t;
-    for (size_t i = 0, k = 0; i < c->n && !j.is_needed; i++, k = 0)
-        j.is_needed = next_beside(&c->list[i], types, &k) != NULL;
+    for (size_t i = 0; i < c->n && !j.is_needed; i++)
+        j.is_needed = xm_schema_restricts(&c->list[i], types);
     if (!j.is_needed || !xm_schema_works(s, 16, c->list[0].path))
         return j;
     s->t = &own;
