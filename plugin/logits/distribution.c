@@ -4,15 +4,13 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "plugin/text/candidates.h"
+
 uint64_t
 xm_likeliest(const float *row, uint64_t n)
 {
-    uint64_t best = 0;
-    for (uint64_t i = 1; i < n; i++) {
-        if (row[i] > row[best])
-            best = i;
-    }
-    return best;
+    const int32_t best = xm_find_largest(row, n);
+    return best < 0 ? 0 : (uint64_t)best;
 }
 
 struct xm_estimate

@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/* Returns the index of the largest logit; the lowest index of equal ones. */
+/* Returns the index of the largest logit, the lowest index of equal ones; 0 if all are NaN or
+ * -infinity. */
 uint64_t xm_likeliest(const float *row, uint64_t n);
 
 /* A mean with its standard error. */

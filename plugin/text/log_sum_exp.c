@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "plugin/text/candidates.h"
 #include "runtime/util/compiler.h"
 
 enum { AT_ONCE = 64 }; /* vector lanes: logits summed in parallel */
@@ -41,57 +42,41 @@ exp_of(double x)
     return e * power;
 }
 
-/* Adds exp(row[i] - largest) to sums[i] for AT_ONCE logits. Exponents below -700 are raised to
- * -700, which is too small to change a sum of at least 1. */
+/* Adds exp(row[i] - largest) to sums[i] for AT_ONCE logits, and the number of NaN among them to
+ * *n_nan. Exponents below -700 are raised to -700, which is too small to change a sum of at
+ * least 1. */
 XM_FOR_AVX2_TOO static void
-add_exps(const float *row, double largest, double *sums)
+add_exps(const float *row, double largest, double *sums, int *n_nan)
 {
     double x[AT_ONCE];
+    int nan = 0;
     for (size_t i = 0; i < AT_ONCE; i++)
         x[i] = (double)row[i] - largest;
+    for (size_t i = 0; i < AT_ONCE; i++)
+        nan += row[i] != row[i];
     for (size_t i = 0; i < AT_ONCE; i++)
         x[i] = x[i] > -700.0 ? x[i] : -700.0;
     for (size_t i = 0; i < AT_ONCE; i++)
         sums[i] += exp_of(x[i]);
-}
-
-/* Returns the largest of AT_ONCE logits; NaN if one of them is NaN. */
-XM_FOR_AVX2_TOO static float
-largest_or_nan(const float *row)
-{
-    float most[AT_ONCE / 4], largest = row[0];
-    int n_nan = 0;
-    for (size_t k = 0; k < AT_ONCE / 4; k++)
-        most[k] = row[k];
-    for (size_t i = AT_ONCE / 4; i < AT_ONCE; i += AT_ONCE / 4)
-        for (size_t k = 0; k < AT_ONCE / 4; k++)
-            most[k] = row[i + k] > most[k] ? row[i + k] : most[k];
-    for (size_t i = 0; i < AT_ONCE; i++)
-        n_nan += row[i] != row[i];
-    for (size_t k = 0; k < AT_ONCE / 4; k++)
-        largest = most[k] > largest ? most[k] : largest;
-    return n_nan > 0 ? NAN : largest;
+    *n_nan += nan;
 }
 
 double
 xm_log_sum_exp(const float *row, uint64_t n)
 {
     const uint64_t whole = n / AT_ONCE * AT_ONCE;
-    double sums[AT_ONCE] = {0.0}, sum = 0.0, largest = -INFINITY;
+    const int32_t best = xm_find_largest(row, n);
+    double sums[AT_ONCE] = {0.0}, sum = 0.0;
     float rest[AT_ONCE];
+    int n_nan = 0;
+    if (best < 0 || !(row[best] < INFINITY))
+        return NAN;
+    const double largest = (double)row[best];
     for (uint64_t i = 0; i < AT_ONCE; i++)
         rest[i] = whole + i < n ? row[whole + i] : -INFINITY;
-    for (uint64_t i = 0; i < n; i += AT_ONCE) {
-        const double of_block = (double)largest_or_nan(i < whole ? row + i : rest);
-        largest = of_block <= largest ? largest : of_block;
-        if (!(largest < INFINITY))
-            return NAN;
-    }
-    if (!(largest > -INFINITY))
-        return NAN;
     for (uint64_t i = 0; i < n; i += AT_ONCE)
-        add_exps(i < whole ? row + i : rest, largest, sums);
+        add_exps(i < whole ? row + i : rest, largest, sums, &n_nan);
     for (size_t i = 0; i < AT_ONCE; i++)
         sum += sums[i];
-    return largest + log(sum);
+    return n_nan > 0 ? NAN : largest + log(sum);
 }
