@@ -368,11 +368,7 @@ xm_cli_bench_sampling(int argc, char **argv)
                  "step, by sampler, at vocabularies of 152064 and 262144 tokens. With a "
                  "model: at\n"
                  "its vocabulary, beside the time of a step of 16 texts.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
-        .own = options,
-        .n_own = XM_ARRAY_LEN(options),
-        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        XM_CLI_TARGET_AND(options),
         .operand_is_optional = true,
     };
     struct args a = {.seconds = 0.1};

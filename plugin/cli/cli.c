@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "plugin/cli/commands.h"
 #include "plugin/program_util/lines.h"
@@ -216,6 +217,15 @@ xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out, b
         settings[i].is_there = has_option(spec, settings[i].option);
     *done = false;
     return XM_EXIT_OK;
+}
+
+int
+xm_cli_check_npy(const char *out)
+{
+    return out && strcmp(out, "-") == 0 && xm_terminal_is(STDOUT_FILENO)
+               ? xm_cli_usage("-o - writes bytes, and standard output is a terminal: "
+                              "give a file, or send it through a pipe")
+               : XM_EXIT_OK;
 }
 
 /* ---- Ctrl-C cancels a request ------------------------------------------------------ */

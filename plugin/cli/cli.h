@@ -41,6 +41,9 @@ void xm_cli_catch_interrupt(struct xm_infer *r);
 int xm_cli_begin(const struct xm_cli_spec *spec, int argc, char **argv, void *out,
                  bool *done);
 
+/* Refuses `out`, the value of XM_CLI_NPY_ROW, if it would write bytes to a terminal. */
+int xm_cli_check_npy(const char *out);
+
 /* For generating documents: from now on xm_cli_begin passes each command's table of options to `fn`
  * and ends the command. NULL: back to normal. */
 typedef void (*xm_cli_collect_fn)(const struct xm_cli_spec *spec, void *ctx);
@@ -136,6 +139,9 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 /* Row for commands that compute embeddings; AT: offset of a const char *. */
 #define XM_CLI_POOLING_ROW(AT) \
     { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "what of a text's tokens is its embedding: last (the last token's hidden state) or mean (of all of them); default: what the model's files say, else last", NULL, XM_POOLINGS }
+/* Row for commands whose result is an array of numbers; `without`: what is printed without -o. */
+#define XM_CLI_NPY_ROW(AT, without) \
+    { 'o', "out",       XM_CLI_TEXT,  AT, "FILE", "the .npy file; - is standard output; without\nit " without " is printed" }
 /* Row for commands that measure kernels beside their model (tuner_process.h). */
 #define XM_CLI_TUNE_ROW \
     { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that nobody has measured on this device, for at most 2 s; building them takes longer; default: on a GPU, when progress lines are shown" }
@@ -144,6 +150,12 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 #define XM_CLI_MODEL(offset)                                                             \
     .operand = "MODEL", .operand_offset = (offset), .operand_env = "XM_MODEL"
 extern const struct xm_cli_option xm_cli_target_options[XM_CLI_N_TARGET_OPTIONS];
+/* Members of the xm_cli_spec of a command that runs one model: MODEL, the options of a target, and
+ * the command's own. */
+#define XM_CLI_TARGET_AND(options)                                                       \
+    XM_CLI_MODEL(XM_CLI_TARGET(model)), .common = xm_cli_target_options,                 \
+                                        .n_common = XM_CLI_N_TARGET_OPTIONS,             \
+                                        .own = (options), .n_own = XM_ARRAY_LEN(options)
 
 /* An option that sets a property. */
 struct xm_cli_setting {

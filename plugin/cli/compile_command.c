@@ -109,11 +109,7 @@ xm_cli_compile(int argc, char **argv)
                  "refers to the model's weights, which must stay as they are, and is for "
                  "this\n"
                  "device, its driver and this xemoe only.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
-        .own = options,
-        .n_own = XM_ARRAY_LEN(options),
-        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};
     struct xm_cli_model m;

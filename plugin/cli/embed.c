@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "plugin/cli/cli.h"
 #include "plugin/cli/prompt_file.h"
@@ -14,7 +13,6 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/program_util/npy.h"
 #include "plugin/program_util/progress.h"
-#include "plugin/program_util/terminal.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -31,7 +29,7 @@ static const struct xm_cli_option options[] = {
     { 'f', "file",       XM_CLI_TEXT,   AT(file),       "FILE", "a text in each line; a line in quotes is a JSON string; -: standard input" },
     XM_CLI_POOLING_ROW(AT(pooling)),
     { 0,   "dimensions", XM_CLI_COUNT,  AT(dimensions), "N",    "the first N dimensions, scaled to length 1 again; default: all" },
-    { 'o', "out",        XM_CLI_TEXT,   AT(out),        "FILE", "the .npy file; - is standard output; without\nit a line of numbers is printed for each text" },
+    XM_CLI_NPY_ROW(AT(out), "a line of numbers for each text"),
 };
 #undef AT
 /* clang-format on */
@@ -228,11 +226,7 @@ xm_cli_embed(int argc, char **argv)
             "that generates text gives embeddings; those of models that were trained "
             "for\n"
             "it tell meanings apart. 'xemoe serve' answers /v1/embeddings.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
-        .own = options,
-        .n_own = XM_ARRAY_LEN(options),
-        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};
     bool done;
@@ -242,11 +236,8 @@ xm_cli_embed(int argc, char **argv)
     if (a.prompts.n == 0 && !a.file)
         return xm_cli_usage("which texts? Give -p TEXT, or -f FILE with a text in each "
                             "line");
-    if (a.out && strcmp(a.out, "-") == 0 && xm_terminal_is(STDOUT_FILENO))
-        return xm_cli_usage(
-            "-o - writes bytes, and standard output is a terminal: give a "
-            "file, or send it through a pipe");
     a.target.embeds = XM_CLI_EMBEDS;
     a.target.needs_tokenizer = "embed needs it, put the file there";
-    return embed(&a);
+    const int refused = xm_cli_check_npy(a.out);
+    return refused == XM_EXIT_OK ? embed(&a) : refused;
 }

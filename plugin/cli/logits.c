@@ -5,8 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "plugin/cli/cli.h"
 #include "plugin/logits/distribution.h"
@@ -14,7 +12,6 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/program_util/npy.h"
 #include "plugin/program_util/progress.h"
-#include "plugin/program_util/terminal.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -26,7 +23,7 @@ struct args {
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The tokens and the result", "xemoe logits model.gguf --ids 1,2,3 -o logits.npy"),
     { 0,   "ids", XM_CLI_TEXT, AT(ids), "IDS",  "1,2,3 or @FILE (.npy or text; @FILE.npy:ROW)" },
-    { 'o', "out", XM_CLI_TEXT, AT(out), "FILE", "the .npy file; - is standard output; without\nit the likeliest token of each position is printed" },
+    XM_CLI_NPY_ROW(AT(out), "the likeliest token of each position"),
 };
 #undef AT
 /* clang-format on */
@@ -105,11 +102,7 @@ xm_cli_logits(int argc, char **argv)
         .about =
             "Runs token ids through the model from an empty cache and writes the logits\n"
             "of every position: float32, one row a token.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
-        .own = options,
-        .n_own = XM_ARRAY_LEN(options),
-        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};
     struct xm_cli_model m;
@@ -119,12 +112,10 @@ xm_cli_logits(int argc, char **argv)
         return code;
     if (!a.ids)
         return xm_cli_usage("which tokens? Give --ids 1,2,3 or --ids @FILE");
-    if (a.out && strcmp(a.out, "-") == 0 && xm_terminal_is(STDOUT_FILENO))
-        return xm_cli_usage(
-            "-o - writes bytes, and standard output is a terminal: give a "
-            "file, or send it through a pipe");
     a.target.is_exact = true;
-    code = xm_cli_ids_check(a.ids, true);
+    code = xm_cli_check_npy(a.out);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_ids_check(a.ids, true);
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.target, NULL);
     if (code != XM_EXIT_OK)

@@ -507,11 +507,7 @@ xm_cli_perplexity(int argc, char **argv)
             "begin with; the second half of each is scored. --kl-divergence-base keeps\n"
             "what the model says of these tokens in llama-perplexity's file, and with\n"
             "--kl-divergence another model, or other kernels, are compared with that.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
-        .own = options,
-        .n_own = XM_ARRAY_LEN(options),
-        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};
     bool done;

@@ -190,11 +190,7 @@ xm_cli_verify(int argc, char **argv)
             "With --numerics they are those of the same model twice: without and with\n"
             "embeddings, routers' inputs and per-layer embeddings rounded to bf16, as\n"
             "training does.\n",
-        .common = xm_cli_target_options,
-        .n_common = XM_CLI_N_TARGET_OPTIONS,
-        .own = options,
-        .n_own = XM_ARRAY_LEN(options),
-        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        XM_CLI_TARGET_AND(options),
     };
     struct args a = {.decode = UINT64_MAX};
     bool done;
