@@ -3,9 +3,11 @@
  * The pipeline on whole models: ops are fused, the graph stays valid, and the logits of a short
  * prompt stay the same, whatever passes are skipped.
  */
+#include <algorithm>
 #include <map>
 
 #include "plugin/readers/openvino_ir.h"
+#include "runtime/reference/reference_row_chain.h"
 #include "transformations/passes/keep_past.h"
 #include "unit_tests/passes/pass_test.h"
 
@@ -178,6 +180,29 @@ TEST(OtherModels, EndInWhatTheirExpertsAllow)
     EXPECT_EQ(run_pipeline(clamped.get(), "", nullptr), "");
     EXPECT_EQ(count(clamped.get(), XM_OP_MOE_3GEMM_FUSED_COMPRESSED), 4);
     EXPECT_EQ(count(clamped.get(), XM_OP_MOE_ROUTER), 0);
+}
+
+/* The figures that are stated beside the limits of a chain. */
+TEST(OtherModels, HaveTheLargestRowChains)
+{
+    Graph g = read("gemma4-moe-tiny/ov/int4_asym_g32");
+    EXPECT_EQ(run_pipeline(g.get(), "", nullptr), "");
+    xm_row_chain most = {};
+    xm_for_each_node(n, g.get())
+    {
+        xm_row_chain c;
+        if (n->op != XM_OP_ROW_CHAIN)
+            continue;
+        ASSERT_EQ(xm_row_chain_parse(n->attr.row_chain.steps, &c, nullptr), XM_OK);
+        most.n_x = std::max(most.n_x, c.n_x);
+        most.n_c = std::max(most.n_c, c.n_c);
+        most.n_y = std::max(most.n_y, c.n_y);
+        most.n_steps = std::max(most.n_steps, c.n_steps);
+    }
+    EXPECT_EQ(most.n_x, 3u);
+    EXPECT_EQ(most.n_c, 5u);
+    EXPECT_EQ(most.n_y, 4u);
+    EXPECT_EQ(most.n_steps, 7u);
 }
 
 TEST(Decoding, ContinuesFromTheStates)
