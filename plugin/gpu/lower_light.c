@@ -3,6 +3,8 @@
  * Lowering of light operations: elementwise, layout, reductions. Forms without a kernel
  * return XM_UNSUPPORTED and run on the host.
  */
+#include <math.h>
+
 #include "plugin/gpu/lower.h"
 #include "primitives/eltwise/eltwise.h"
 #include "primitives/reduce/reduce.h"
@@ -61,6 +63,14 @@ function_of(const struct xm_node *n)
     return XM_FN_COUNT;
 }
 
+/* Whether a bound of a clamp of integers keeps its value as f32, the type of a kernel's parameter.
+ * Bounds from 2^63 on are no limits in either type. */
+static bool
+is_exact_bound(double bound)
+{
+    return (double)(float)bound == bound || fabs(bound) >= 0x1p63;
+}
+
 enum xm_status
 xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
 {
@@ -69,8 +79,11 @@ xm_lower_eltwise(struct xm_lower *l, struct xm_node *n)
     uint32_t n_in = n->n_in;
     xm_lower_absent(operands, XM_ELTWISE_N_OPERANDS);
     if (n->op == XM_OP_CLAMP) {
-        desc.p0 = n->attr.clamp.min;
-        desc.p1 = n->attr.clamp.max;
+        if (!xm_element_is_float(n->out[0].type.element) &&
+            !(is_exact_bound(n->attr.clamp.min) && is_exact_bound(n->attr.clamp.max)))
+            return XM_UNSUPPORTED;
+        desc.p0 = (float)n->attr.clamp.min;
+        desc.p1 = (float)n->attr.clamp.max;
     }
     if (n->op == XM_OP_ELU)
         desc.p0 = n->attr.elu.alpha;

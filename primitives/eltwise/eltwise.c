@@ -6,6 +6,7 @@
  */
 #include "primitives/eltwise/eltwise.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "primitives/stage.h"
@@ -174,8 +175,10 @@ enqueue_piece(const struct xm_staged *s, const struct xm_operand *operands,
         xm_put_strides(&args, operand_names[i], piece, i);
     }
     xm_put_offset(&args, operand_names[XM_ELTWISE_Y], piece, XM_ELTWISE_Y);
-    xm_put_float(&args, "p0", d->p0);
-    xm_put_float(&args, "p1", d->p1);
+    /* bounds of integers are rounded inward: kernels convert them to integers */
+    const bool is_rounded = d->fn == XM_FN_CLAMP && computes_integers(d);
+    xm_put_float(&args, "p0", is_rounded ? ceilf(d->p0) : d->p0);
+    xm_put_float(&args, "p1", is_rounded ? floorf(d->p1) : d->p1);
     return xm_stage_run(&s->stage, &problem, &counts, &args, run, err);
 }
 

@@ -35,6 +35,7 @@ _Static_assert(XM_ARRAY_LEN(gate_up_names) == XM_GATE_UP_COUNT + 1, "one name a 
 #define KIND_BOOL        .kind = XM_ATTR_BOOL
 #define KIND_I64         .kind = XM_ATTR_I64
 #define KIND_F32         .kind = XM_ATTR_F32
+#define KIND_F64         .kind = XM_ATTR_F64
 #define KIND_STRING      .kind = XM_ATTR_STRING
 #define KIND_ELEMENT     .kind = XM_ATTR_ELEMENT
 #define KIND_ENUM(table) .kind = XM_ATTR_ENUM, .names = table##_names
@@ -114,6 +115,18 @@ set_f32(float *to, const struct xm_attr_info *info, const char *value,
 }
 
 static enum xm_status
+set_f64(double *to, const struct xm_attr_info *info, const char *value,
+        struct xm_error *err)
+{
+    char *end;
+    double d = xm_parse_double(value, &end);
+    if (end == value || *end || d != d)
+        return fail_value(info, value, "a number", err);
+    *to = d;
+    return XM_OK;
+}
+
+static enum xm_status
 set_enum(int *to, const struct xm_attr_info *info, const char *value,
          struct xm_error *err)
 {
@@ -143,6 +156,8 @@ xm_attr_set(struct xm_graph *g, union xm_attr *attr, const struct xm_attr_info *
         return set_i64(to, info, value, err);
     case XM_ATTR_F32:
         return set_f32(to, info, value, err);
+    case XM_ATTR_F64:
+        return set_f64(to, info, value, err);
     case XM_ATTR_ENUM:
         return set_enum(to, info, value, err);
     case XM_ATTR_ELEMENT: {
@@ -187,6 +202,9 @@ xm_attr_print(const union xm_attr *attr, const struct xm_attr_info *info,
         break;
     case XM_ATTR_F32:
         xm_strbuf_printf(out, "%.9g", (double)*(const float *)from);
+        break;
+    case XM_ATTR_F64:
+        xm_strbuf_printf(out, "%.17g", *(const double *)from);
         break;
     case XM_ATTR_ENUM: {
         int value = *(const int *)from, n = 0;

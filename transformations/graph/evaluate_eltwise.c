@@ -368,8 +368,9 @@ xm_eval_gelu(struct xm_eval_call *c)
 enum xm_status
 xm_eval_clamp(struct xm_eval_call *c)
 {
-    float min = c->node->attr.clamp.min, max = c->node->attr.clamp.max;
-    int64_t int_min = int_of(ceil((double)min)), int_max = int_of(floor((double)max));
+    const double low = c->node->attr.clamp.min, high = c->node->attr.clamp.max;
+    const float min = (float)low, max = (float)high;
+    const int64_t int_min = int_of(ceil(low)), int_max = int_of(floor(high));
     struct xm_tensor *out = c->out[0];
     for (uint64_t i = 0; out->f && i < out->n; i++) {
         float x = c->in[0]->f[i];

@@ -112,7 +112,7 @@ union xm_attr {
     struct { int approximation; } gelu;
     struct { float alpha; } elu;
     struct { int mode; } round;
-    struct { float min, max; } clamp;
+    struct { double min, max; } clamp; /* f64: also bounds of integers */
     struct { enum xm_element element; } convert; /* convert, shape_of, range */
     struct { bool special_zero; } reshape;
     struct { int64_t axis; } axis;
@@ -349,6 +349,7 @@ enum xm_attr_kind {
     XM_ATTR_BOOL,
     XM_ATTR_I64,
     XM_ATTR_F32,
+    XM_ATTR_F64,
     XM_ATTR_STRING,
     XM_ATTR_ELEMENT,
     XM_ATTR_ENUM

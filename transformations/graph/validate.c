@@ -122,6 +122,10 @@ check_attr(struct check *c, const struct xm_node *n, const struct xm_attr_info *
         if (*(const float *)at != *(const float *)at)
             complain(c, n, "attribute %s is not a number", info->text);
         break;
+    case XM_ATTR_F64:
+        if (*(const double *)at != *(const double *)at)
+            complain(c, n, "attribute %s is not a number", info->text);
+        break;
     case XM_ATTR_STRING:
         if (!*(const char *const *)at)
             complain(c, n, "attribute %s is missing", info->text);

@@ -127,7 +127,7 @@ is_normalisation(struct xm_match *m)
         return refuse(m, "the weights were normalised or scaled before");
     if (!m->slot[SUM]->node->attr.reduce.keep_dims || !xm_is_axis(m->slot[AXES], 2, 1))
         return refuse(m, "the sum is not over the chosen experts");
-    if (m->slot[CLAMPED] && m->slot[CLAMPED]->node->attr.clamp.max < (float)r->top_k)
+    if (m->slot[CLAMPED] && m->slot[CLAMPED]->node->attr.clamp.max < (double)r->top_k)
         return refuse(m, "the sum is clamped to less than it may be");
     return owns_weights(m, 2);
 }
@@ -202,7 +202,7 @@ set_normalisation(const struct xm_match *m, union xm_attr *attr)
     if (m->slot[LEAST])
         xm_value_is_scalar_const(m->slot[LEAST], &r->least_sum);
     if (m->slot[CLAMPED])
-        r->least_sum = m->slot[CLAMPED]->node->attr.clamp.min;
+        r->least_sum = (float)m->slot[CLAMPED]->node->attr.clamp.min;
 }
 
 static void

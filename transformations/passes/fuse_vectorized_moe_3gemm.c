@@ -126,8 +126,8 @@ extras_hold(struct xm_match *m)
         return true;
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
     const struct xm_node *clamp = m->slot[CLAMPED]->node;
-    return (limit > 0 && clamp->attr.clamp.max == limit &&
-            clamp->attr.clamp.min == -limit) ||
+    return (limit > 0 && (float)clamp->attr.clamp.max == limit &&
+            (float)clamp->attr.clamp.min == -limit) ||
            refuse(m, "gate and up are clamped to different limits");
 }
 

@@ -294,7 +294,7 @@ static struct xm_value *
 clamp(struct xm_builder *b, const struct xm_moe_attr *a, struct xm_value **gate,
       struct xm_value *up)
 {
-    union xm_attr limits = {.clamp = {-a->limit, a->limit}};
+    union xm_attr limits = {.clamp = {-(double)a->limit, (double)a->limit}};
     if (a->limit > 0) {
         *gate = xm_op2(b, XM_OP_MINIMUM, *gate, xm_const_float(b, XM_F32, a->limit));
         up = xm_op_build(b, XM_OP_CLAMP, &limits, &up, 1);

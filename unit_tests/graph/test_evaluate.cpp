@@ -65,6 +65,14 @@ TEST_F(Evaluate, IntegersBeyondThoseOfFloatsAreExact)
               (Ints{f64 + 1}));
     EXPECT_EQ(ints_of(value(op(XM_OP_REDUCE_MIN, {x, axes({0})}, &attr))),
               (Ints{-f64 - 1}));
+    const auto clamped = [&](double min, double max) {
+        attr.clamp.min = min;
+        attr.clamp.max = max;
+        return ints_of(value(op(XM_OP_CLAMP, {x}, &attr)));
+    };
+    EXPECT_EQ(clamped(f32 + 1, INT32_MAX),
+              (Ints{f32 + 1, f32 + 1, INT32_MAX, INT32_MAX, f32 + 1}));
+    EXPECT_EQ(clamped(-INFINITY, 1e300), v);
     xm_value *power = op(XM_OP_POWER, {in(ints({6}, {3, 3, -3, 2, -1, 0})),
                                        in(ints({6}, {39, 41, 39, -1, -3, -1}))});
     EXPECT_EQ(ints_of(value(power)),

@@ -29,7 +29,7 @@ property "rt_info/version" = "1\\2"
 %21 = const f64[1] {0.10000000000000001}
 %22 = const boolean[2] {1, 0}
 %23 = const u4[3] @23
-%24 = clamp %0 min=-inf max=7.5 : f32[batch,tokens,256]
+%24 = clamp %0 min=-inf max=2147483647 : f32[batch,tokens,256]
 %25 = weight f16[4,8,32] i8 group=32 scale=f32 order=group_major zp=i8 zp_scalar=true @25
 result %9 name="y"
 result %6

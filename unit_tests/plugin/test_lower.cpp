@@ -113,10 +113,27 @@ const lower_case cases[] = {
         %6 = convert %5 to=i32
         %7 = convert %5 to=f32
         %8 = convert %5 to=boolean
+        %9 = clamp %3 min=0.5 max=1.5
         result %5 name="a"
         result %6 name="b"
         result %7 name="c"
-        result %8 name="d")",
+        result %8 name="d"
+        result %9 name="e")",
+     {{"N", 6}}},
+    /* f32 has no 2147483647, the upper bound */
+    {"large_integers",
+     R"(
+        %0 = parameter i64[N] name="x"
+        %1 = const i64[] {2147483646}
+        %2 = add %0, %1
+        %3 = clamp %2 min=-inf max=2147483647
+        %4 = subtract %3, %1
+        %5 = const i64[] {41}
+        %6 = power %0, %5
+        %7 = const i64[] {1000}
+        %8 = floor_mod %6, %7
+        result %4 name="a"
+        result %8 name="b")",
      {{"N", 6}}},
     {"classifier",
      R"(
