@@ -40,7 +40,7 @@ static const struct xm_card_row cards[] = {
 };
 
 struct quirk {
-    const char *name, *platform;
+    const char *name, *platform, *driver;
     enum xm_arch first, last;
     uint32_t set, clear;
     const char *cl_std;
@@ -48,8 +48,8 @@ struct quirk {
 };
 
 static const struct quirk quirks[] = {
-#define QUIRK(name, platform, first, last, set, clear, cl_std, why)                      \
-    {name, platform, XM_ARCH_##first, XM_ARCH_##last, set, clear, cl_std, why},
+#define QUIRK(name, platform, driver, first, last, set, clear, cl_std, why)              \
+    {name, platform, driver, XM_ARCH_##first, XM_ARCH_##last, set, clear, cl_std, why},
 #include "runtime/quirks.def"
 };
 
@@ -166,7 +166,8 @@ apply_quirks(struct xm_device_info *d)
     for (size_t i = 0; i < XM_ARRAY_LEN(quirks); i++) {
         const struct quirk *q = &quirks[i];
         if (d->arch < q->first || d->arch > q->last ||
-            (q->platform && strcmp(q->platform, d->platform) != 0))
+            (q->platform && strcmp(q->platform, d->platform) != 0) ||
+            (q->driver && strncmp(d->driver, q->driver, strlen(q->driver)) != 0))
             continue;
         d->caps = (d->caps | q->set) & ~q->clear;
         if (q->cl_std)

@@ -157,7 +157,8 @@ def current_compiler(folder):
 
 
 def language(name):
-    """Returns the OpenCL C as which xemoe builds kernels for the chip `name`: runtime/quirks.def."""
+    """Returns the OpenCL C as which xemoe builds kernels for the chip `name` on the current driver:
+    runtime/quirks.def."""
     return "CL2.0" if name == "pvc" else "CL3.0"
 
 

@@ -186,7 +186,11 @@ TEST(DeviceInfo, QuirksCorrectDriversAndChips)
     strcpy(pocl.platform, "Portable Computing Language");
     xm_device_apply_tables(&pocl);
     EXPECT_FALSE(xm_device_has(&pocl, XM_CAP_BINARIES));
-    EXPECT_STREQ(intel_gpu(gmdid(12, 60, 0)).cl_std, "CL2.0");
+    xm_device_info pvc = intel_gpu(gmdid(12, 60, 0));
+    EXPECT_STREQ(pvc.cl_std, "CL2.0");
+    strcpy(pvc.driver, "22.43.24595.30");
+    xm_device_apply_tables(&pvc);
+    EXPECT_STREQ(pvc.cl_std, "CL1.2");
 }
 
 TEST(DeviceInfo, EveryRowCanBePretended)
