@@ -64,8 +64,8 @@ solve(struct xm_bindings *b, struct xm_dim d, const char *symbol, int64_t value,
     XM_TRY(xm_dim_eval(d, trial.list, trial.n, &at1, err));
     int64_t slope = at1 - at0;
     if (slope == 0 || (value - at0) % slope != 0 || (value - at0) / slope < 0)
-        return xm_fail(err, XM_INVALID, "no value of '%s' makes this %lld", symbol,
-                       (long long)value);
+        return xm_fail(err, XM_INVALID, "no size of '%s' gives the dimension %lld",
+                       symbol, (long long)value);
     return xm_bindings_set(b, symbol, (value - at0) / slope, err);
 }
 
@@ -126,7 +126,8 @@ xm_port_check(const struct xm_port *port, const struct xm_host_tensor *t,
                        port->name, port->type.shape.rank, t->rank);
     for (uint32_t i = 0; i < t->rank; i++) {
         if (t->dim[i] < 0 || !xm_mul_size(n, (uint64_t)t->dim[i], &n))
-            return xm_fail(err, XM_INVALID, "input '%s': dimension %u is %lld",
+            return xm_fail(err, XM_INVALID,
+                           "input '%s': dimension %u is %lld, expected 0 or more",
                            port->name, i, (long long)t->dim[i]);
         XM_TRY(check_bound(port, i, t->dim[i], err));
     }
@@ -151,10 +152,11 @@ xm_port_check_rows(const struct xm_port *port, const struct xm_host_tensor *t,
     for (uint64_t i = 0; i < n; i++) {
         const int64_t id = xm_load_int(t->element, t->data, i);
         if (id < 0 || (uint64_t)id >= port->rows)
-            return xm_fail(err, XM_INVALID,
-                           "input '%s': %lld, at %llu, is not a row of its table of %llu",
-                           port->name, (long long)id, (unsigned long long)i,
-                           (unsigned long long)port->rows);
+            return xm_fail(
+                err, XM_INVALID,
+                "input '%s': the value %lld of element %llu is not an index below %llu",
+                port->name, (long long)id, (unsigned long long)i,
+                (unsigned long long)port->rows);
     }
     return XM_OK;
 }
@@ -182,7 +184,7 @@ xm_bindings_from_ports(struct xm_bindings *b, const struct xm_port *ports,
             }
         }
     }
-    return again
-               ? xm_fail(err, XM_INVALID, "the inputs' shapes leave a dimension unknown")
-               : XM_OK;
+    return again ? xm_fail(err, XM_INVALID,
+                           "the shapes of the inputs do not determine all dimensions")
+                 : XM_OK;
 }

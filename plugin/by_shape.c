@@ -394,7 +394,7 @@ profile_rows(struct xm_infer *base, xm_profile_row_fn fn, void *ctx, struct xm_e
     struct xm_infer *inner = ((struct request *)base)->inner;
     return inner && inner->ops->profile
                ? inner->ops->profile->rows(inner, fn, ctx, err)
-               : xm_fail(err, XM_INVALID, "nothing has run that was measured");
+               : xm_fail(err, XM_INVALID, "no measured run has ended yet");
 }
 
 static void
@@ -410,7 +410,7 @@ begin_trace(struct xm_infer *base, struct xm_error *err)
 {
     (void)base;
     return xm_fail(err, XM_UNSUPPORTED,
-                   "a model that is compiled for each shape has no trace");
+                   "a model that is compiled for each input shape offers no trace");
 }
 
 static enum xm_status
@@ -482,7 +482,8 @@ get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
 static void
 print(struct xm_compiled *c, struct xm_strbuf *out)
 {
-    xm_strbuf_add(out, "a program for each shape of the inputs; for small ones:\n");
+    xm_strbuf_add(
+        out, "a program for each set of input shapes; the program for small shapes:\n");
     first_of(c)->ops->print(first_of(c), out);
 }
 
@@ -511,7 +512,7 @@ exec_graph(struct xm_compiled *c, struct xm_exec_graph *out, struct xm_error *er
     const enum xm_status s =
         latest->ops->exec_graph
             ? latest->ops->exec_graph(latest, out, err)
-            : xm_fail(err, XM_UNSUPPORTED, "this device does not tell what it runs");
+            : xm_fail(err, XM_UNSUPPORTED, "this device does not offer a runtime model");
     xm_compiled_unref(latest);
     return s;
 }

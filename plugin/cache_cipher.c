@@ -44,9 +44,10 @@ xm_cache_cipher_find(const char *text, struct xm_cache_cipher *out, struct xm_er
     if (is_one)
         *out = list[i - 1];
     pthread_mutex_unlock(&lock);
-    return is_one ? XM_OK
-                  : xm_fail(err, XM_INVALID,
-                            XM_CACHE_CIPHER_KEY " is a pair of functions, no text");
+    return is_one
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         XM_CACHE_CIPHER_KEY " must be a pair of functions, not a text");
 }
 
 enum xm_status
@@ -58,7 +59,7 @@ xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n, struct xm_strb
     char *to = most ? xm_malloc(most) : NULL;
     if (!to)
         return most ? xm_no_memory(err, "%zu bytes", most)
-                    : xm_fail(err, XM_INVALID, XM_CACHE_CIPHER_KEY " gives no bytes");
+                    : xm_fail(err, XM_INVALID, XM_CACHE_CIPHER_KEY " returned no bytes");
     size_t written = most;
     fn(bytes, n, to, &written);
     if (written <= most)
@@ -66,7 +67,7 @@ xm_cache_cipher_run(xm_cipher_fn fn, const void *bytes, size_t n, struct xm_strb
     xm_free(to);
     if (written > most)
         return xm_fail(err, XM_INVALID,
-                       XM_CACHE_CIPHER_KEY " promised %zu bytes and gave %zu", most,
+                       XM_CACHE_CIPHER_KEY " announced %zu bytes and returned %zu", most,
                        written);
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "%zu bytes", written);
 }

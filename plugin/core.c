@@ -168,7 +168,7 @@ load(struct registry *r, struct entry *e, struct xm_error *err)
 {
     if (e->is_loading && pthread_equal(e->loader, pthread_self()))
         return xm_fail(err, XM_INVALID,
-                       "device %s is asked for by what is called while it is loaded",
+                       "device %s is requested while its plugin is being loaded",
                        e->name);
     while (e->is_loading)
         pthread_cond_wait(&e->loaded, &r->lock);
@@ -198,7 +198,7 @@ load_or_warn(struct registry *r, struct entry *e)
         return s;
     e->is_said = true;
     pthread_mutex_unlock(&r->lock);
-    xm_log(XM_LOG_WARNING, "device %s is left out: %s", e->name, e->failed.text);
+    xm_log(XM_LOG_WARNING, "device %s is not available: %s", e->name, e->failed.text);
     pthread_mutex_lock(&r->lock);
     return s;
 }
@@ -266,13 +266,15 @@ add_record(struct registry *r, const struct xm_plugin_record *p, struct xm_error
         /* OpenVINO's list has these names, too; in any other list such a name is probably a
          * mistake */
         xm_log(is_openvinos(p->location) ? XM_LOG_INFO : XM_LOG_WARNING,
-               "plugin %s of the list is not loaded: the device is built in", p->name);
+               "plugin %s of the plugin list is not loaded: the device is built in",
+               p->name);
         return XM_OK;
     }
     if (is_openvinos(p->location)) {
         xm_log(XM_LOG_WARNING,
-               "plugin %s of the list is not loaded: '%s' is named as OpenVINO's own "
-               "plugins, which xemoe cannot load; one of xemoe needs another file name",
+               "plugin %s of the plugin list is not loaded: '%s' is named like "
+               "OpenVINO's own plugins, which xemoe cannot load; a plugin of xemoe needs "
+               "another file name",
                p->name, p->location);
         return XM_OK;
     }

@@ -64,9 +64,8 @@ resolve_cpu(const struct xm_core *c, const char *device)
     if (!is_cpu || count_devices(c, "CPU") || !count_devices(c, "GPU"))
         return device;
     if (!atomic_exchange(&warned, true))
-        xm_log(XM_LOG_WARNING,
-               "device CPU is taken as GPU: no OpenCL driver here runs on "
-               "the processor");
+        xm_log(XM_LOG_WARNING, "device CPU means GPU here: no installed OpenCL driver "
+                               "runs on the processor");
     return "GPU";
 }
 
@@ -120,7 +119,7 @@ warn_of_lack(const struct xm_core *c, const char *device, const char *chosen)
     uint32_t bit = 0;
     const char *lack = xm_device_lack(device, &bit);
     if (lack && xm_core_is_first(c, bit))
-        xm_log(XM_LOG_WARNING, "device %s runs on %s alone: %s", device, chosen, lack);
+        xm_log(XM_LOG_WARNING, "device %s uses %s alone: %s", device, chosen, lack);
 }
 
 static void
@@ -156,7 +155,7 @@ resolve_alias(const struct xm_core *c, const char *device, char chosen[XM_DEVICE
     choose(c, list, device && xm_device_needs_all(device, &bit), chosen);
     if (device && is_there(c, chosen)) {
         if (!xm_mesh_list(device)) /* a mesh uses all its devices, not only this one */
-            xm_log(XM_LOG_INFO, "device %s is taken as %s", device, chosen);
+            xm_log(XM_LOG_INFO, "device %s means %s here", device, chosen);
         warn_of_absent(c, device, list);
         warn_of_lack(c, device, chosen);
     }
@@ -177,9 +176,9 @@ hint_for(const char *device, const char *names)
     static const struct {
         const char *name, *hint;
     } hints[] = {
-        {"GPU",
-         "; no OpenCL driver is installed, or none has a device: " XM_DRIVERS_TO_INSTALL},
-        {"CPU", "; no OpenCL driver here runs on the processor: install PoCL "
+        {"GPU", "; no OpenCL driver is installed, or none reports a "
+                "device: " XM_DRIVERS_TO_INSTALL},
+        {"CPU", "; no installed OpenCL driver runs on the processor: install PoCL "
                 "(pocl-opencl-icd; tools/setup installs it) or Intel's CPU runtime"},
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(hints); i++) {
@@ -326,7 +325,7 @@ xm_core_import(const struct xm_core *c, const struct xm_import *from, const char
     if (s == XM_OK)
         s = find_wished(c, &w, &on, err);
     if (s == XM_OK && !on.plugin->ops->import_model)
-        s = xm_fail(err, XM_UNSUPPORTED, "device %s does not import compiled models",
+        s = xm_fail(err, XM_UNSUPPORTED, "device %s cannot import compiled models",
                     on.plugin->ops->name);
     if (s == XM_OK)
         s = on.plugin->ops->import_model(on.plugin, on.index, from, w.properties, w.n,

@@ -11,15 +11,15 @@
  * xm_device_needs_all; true for HETERO, whose devices must all exist, while AUTO and MULTI use
  * those that do. */
 #define XM_OTHERS_UNUSED                                                                 \
-    "the other devices of the list are not used; MESH: with that list splits the model"
+    "the other devices of the list are not used; MESH: with the same list splits the "   \
+    "model over them"
 static const struct row {
     const char *name, *lack;
     bool is_of_several, needs_all;
 } rows[] = {
     {"HETERO", XM_OTHERS_UNUSED, true, true},
     {"MULTI", XM_OTHERS_UNUSED, true, false},
-    {"BATCH", "its requests run one by one, and are not put together in batches", false,
-     false},
+    {"BATCH", "requests run one by one and are not combined into batches", false, false},
 };
 
 static const struct row *

@@ -77,7 +77,7 @@ xm_compiled_export_file(struct xm_compiled *c, const char *path, struct xm_error
 {
     return c->ops->export_model ? xm_export_file(export_compiled, c, path, err)
                                 : xm_fail(err, XM_UNSUPPORTED,
-                                          "this device does not export compiled models");
+                                          "this device cannot export compiled models");
 }
 
 enum xm_status

@@ -18,12 +18,12 @@ xm_feeds_find(const struct xm_port *ports, uint32_t n, uint32_t port[XM_N_FEEDS]
             known |= port[f] == i;
         if (!known)
             return xm_fail(err, XM_UNSUPPORTED,
-                           "input '%s' is not one that text generation feeds (input_ids, "
+                           "input '%s' is not an input of text generation (input_ids, "
                            "attention_mask, position_ids, beam_idx)",
                            ports[i].name);
     }
     return port[XM_FEED_IDS] != UINT32_MAX
                ? XM_OK
                : xm_fail(err, XM_UNSUPPORTED,
-                         "a model for text generation has an input 'input_ids'");
+                         "text generation needs a model with an input 'input_ids'");
 }

@@ -80,7 +80,7 @@ xm_remote_destroy(struct xm_remote *m)
 static enum xm_status
 no_sequences(struct xm_error *err)
 {
-    return xm_fail(err, XM_UNSUPPORTED, "this device has no sequences");
+    return xm_fail(err, XM_UNSUPPORTED, "this device does not support sequences");
 }
 
 enum xm_status

@@ -155,7 +155,8 @@ infer_output(struct xm_infer *base, uint32_t output, struct xm_host_tensor *t,
     if (output >= r->owner->base.ports.n_outputs)
         return xm_fail(err, XM_NOT_FOUND, "there is no output %u", output);
     if (!r->outputs[output].data)
-        return xm_fail(err, XM_INVALID, "output '%s' has no value before the first run",
+        return xm_fail(err, XM_INVALID,
+                       "output '%s' has no value before a successful run",
                        r->owner->base.ports.outputs[output].name);
     *t = r->outputs[output];
     return XM_OK;
@@ -267,7 +268,7 @@ find_property(const char *const (*rows)[2], size_t n, const struct xm_config *c,
     const enum xm_status s = xm_config_get(c, key, out, NULL);
     return s == XM_NOT_FOUND ? unsupported(key, err)
            : s == XM_OK      ? XM_OK
-                             : xm_fail(err, s, "no memory for the value of %s", key);
+                             : xm_fail(err, s, "out of memory for the value of %s", key);
 }
 
 static enum xm_status

@@ -208,7 +208,7 @@ xm_weight_unreadable(const struct xm_weight *w)
         return "a dimension of the weight is above 2^31 - 1";
     if (xm_weight_is_blocks(w))
         return w->cols % xm_weight_info(w)->block_cols
-                   ? "the columns are not whole blocks"
+                   ? "the number of columns is not a multiple of the block size"
                    : NULL;
     if (!kernels_read(w->element) && !is_code(w->element))
         return "no kernel reads weights of this element type";
@@ -358,7 +358,7 @@ xm_weight_cannot_join(const struct xm_weight *a, const struct xm_weight *b)
         return (xm_weight_info(a)->meets | XM_MEETS_BYTES) ==
                        (xm_weight_info(b)->meets | XM_MEETS_BYTES)
                    ? NULL
-                   : "the weights' formats meet different forms of activations";
+                   : "the formats of the weights need different formats of activations";
     return xm_weight_same_format(a, b) ? NULL : "the weights have different formats";
 }
 
@@ -382,9 +382,10 @@ xm_weight_is_plain_integers(const struct xm_weight *w)
            !xm_weight_is_quantised(w) && !xm_element_is_float(w->element);
 }
 
-static const char integers_one_by_one[] = "integers without scales are read one by one";
+static const char integers_one_by_one[] =
+    "integers without scales are read element by element";
 static const char codes_one_by_one[] =
-    "the columns or the group are not whole runs of 16 codes";
+    "the columns or the group are not a multiple of 16";
 
 const char *
 xm_weight_not_in_planes(const struct xm_weight *w)
@@ -395,11 +396,11 @@ xm_weight_not_in_planes(const struct xm_weight *w)
     if (xm_weight_is_plain_integers(w))
         return integers_one_by_one;
     if (!is_whole_runs(w, planes))
-        return "the columns are not whole 32-bit words of weights";
+        return "the columns are not a whole number of 32-bit words";
     if (!xm_weight_is_quantised(w))
         return NULL;
     if (w->group % planes != 0)
-        return "the group is not whole 32-bit words of weights";
+        return "the group is not a whole number of 32-bit words";
     if (w->order != XM_SCALE_ROW_MAJOR)
         return "the scales are in group-major order";
     return NULL;
@@ -416,11 +417,11 @@ xm_weight_not_in_words(const struct xm_weight *w, uint32_t words)
         return integers_one_by_one;
     uint32_t word = 32 / xm_element_bits(w->element);
     if (!is_whole_runs(w, word))
-        return "the columns are not whole 32-bit words of weights";
+        return "the columns are not a whole number of 32-bit words";
     if (w->cols % ((uint64_t)word * words) != 0)
-        return "the columns are not whole steps of several 32-bit words";
+        return "the columns are not a multiple of the 32-bit words that are read at once";
     if (xm_weight_is_quantised(w) && w->group % word != 0)
-        return "the group is not whole 32-bit words of weights";
+        return "the group is not a whole number of 32-bit words";
     return NULL;
 }
 
@@ -430,15 +431,16 @@ xm_weight_not_in_shorts(const struct xm_weight *w, enum xm_element src)
     uint64_t block = (uint64_t)XM_PLANE_BLOCK * xm_weight_planes(w);
     enum xm_element zero = w->zero_point.p ? w->zero_point_element : XM_U4;
     if (src != XM_F16)
-        return "integers are coarser than f32 activations";
+        return "f32 activations would lose precision as integers";
     if (!(xm_weight_meets(w) & XM_MEETS_SHORTS))
-        return "no kernel reads the numbers of this format as integers";
+        return "no kernel reads weights of this format as integers";
     if (xm_weight_is_blocks(w))
         return NULL;
     if (!xm_weight_is_quantised(w))
-        return "the weight is not integers with groups";
+        return "the weight is not integers with group scales";
     if (w->group % block != 0 && block % w->group != 0)
-        return "the group is neither whole blocks of weights nor divides one";
+        return "the group size is neither a multiple nor a divisor of the block of "
+               "weights";
     if (zero != XM_U4 && zero != XM_I4 && zero != XM_U8 && zero != XM_I8)
         return "the zero points are not integers";
     return xm_weight_not_in_planes(w);
@@ -451,7 +453,7 @@ xm_weight_not_in_bytes(const struct xm_weight *w, enum xm_element src)
     const char *why = xm_weight_not_in_shorts(w, src);
     if (why || xm_weight_is_blocks(w))
         return why;
-    return w->group % SUB_BLOCK == 0 ? NULL : "the group is not whole runs of 32 columns";
+    return w->group % SUB_BLOCK == 0 ? NULL : "the group is not a multiple of 32 columns";
 }
 
 uint64_t

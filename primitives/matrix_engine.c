@@ -38,7 +38,7 @@ static const char *
 cols_refuse(const struct xm_weight *w, uint32_t cols)
 {
     return w->cols % cols || xm_weight_row_cols(w) % cols || w->view.first_col % cols
-               ? "a row begins or ends inside a word of blocks"
+               ? "a row does not begin and end at a word boundary between blocks"
                : NULL;
 }
 
@@ -49,7 +49,7 @@ integer_blocks_refuse(const struct xm_weight *w)
         if (integer_blocks[i].format == w->format)
             return cols_refuse(w, integer_blocks[i].cols);
     }
-    return "no kernel multiplies the stored integers of blocks of this format";
+    return "no kernel multiplies the integers of this block format as they are stored";
 }
 
 /* Formats whose blocks are an odd number of half words, but which are read as 32-bit words; all
@@ -76,9 +76,9 @@ static const char *
 codes_refuse(const struct xm_weight *w)
 {
     if (w->element != XM_F4E2M1 || w->codebook.p)
-        return "of small floats and codebooks, matrix engines take f4e2m1 alone";
+        return "of small floats and codebooks, matrix engines support only f4e2m1";
     if (w->group == 0 || w->group % INTEGER_K != 0 || w->cols % INTEGER_K != 0)
-        return "the columns or the group are not whole steps of 32";
+        return "the columns or the group are not a multiple of 32";
     return xm_weight_not_in_words(w, 1);
 }
 
@@ -87,7 +87,7 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
 {
     const uint32_t bits = xm_element_bits(w->element);
     if (src != XM_F16)
-        return "integers are coarser than f32 activations";
+        return "f32 activations would lose precision as integers";
     if (stored_places(w) > UINT32_MAX)
         return "the weight has 8 GiB or more";
     if (xm_weight_is_codes(w))
@@ -96,9 +96,9 @@ xm_matrix_rows_refuse(const struct xm_weight *w, enum xm_element src)
         return integer_blocks_refuse(w);
     if (!xm_weight_is_quantised(w) || xm_element_is_float(w->element) ||
         (bits != 4 && bits != 8))
-        return "the weight is not integers of 4 or 8 bits with groups";
+        return "the weight is not integers of 4 or 8 bits with group scales";
     if (w->cols % INTEGER_K != 0 || w->group % INTEGER_K != 0)
-        return "the columns or the group are not whole steps of 32";
+        return "the columns or the group are not a multiple of 32";
     return xm_weight_not_in_words(w, 1);
 }
 
@@ -108,7 +108,7 @@ blocks_refuse(const struct xm_weight *w)
     if (stored_places(w) > UINT32_MAX)
         return "the weight has 8 GiB or more";
     if (!(xm_weight_meets(w) & XM_MEETS_SHORTS))
-        return "the numbers of this format are no integers with factors";
+        return "the elements of this format are not integers with scales";
     return cols_refuse(w, whole_cols(w));
 }
 
@@ -118,9 +118,9 @@ elements_refuse(const struct xm_weight *w)
     const uint32_t bits = xm_element_bits(w->element);
     const bool is_half = w->element == XM_F16 && !xm_weight_is_quantised(w);
     if (!is_half && (!xm_weight_is_quantised(w) || (bits != 4 && bits != 8)))
-        return "matrix engines take weights of 4 or 8 bits, or of f16";
+        return "matrix engines need weights of 4 or 8 bits, or f16";
     if (w->cols % INTEGER_K != 0 || (!is_half && w->group % INTEGER_K != 0))
-        return "the columns or the group are not whole steps of 32";
+        return "the columns or the group are not a multiple of 32";
     return xm_weight_not_in_words(w, 1);
 }
 
@@ -128,11 +128,12 @@ const char *
 xm_matrix_refuses(const struct xm_weight *w, enum xm_element src)
 {
     if (src != XM_F16)
-        return "matrix engines take activations of f16";
+        return "matrix engines need f16 activations";
     if (xm_weight_is_blocks(w))
         return blocks_refuse(w);
     if (!(xm_weight_meets(w) & XM_MEETS_STEPS))
-        return "of many tokens, matrix engines take no small floats and codebooks";
+        return "for many tokens, matrix engines do not support small floats and "
+               "codebooks";
     return elements_refuse(w);
 }
 
@@ -143,10 +144,10 @@ xm_matrix_shares_refuse(const struct xm_weight *w, enum xm_element src)
     if (why || xm_weight_is_blocks(w))
         return why;
     if (!xm_weight_is_quantised(w))
-        return "halves are read as they are";
+        return "f16 weights are read as they are";
     return w->scale_element == XM_F16
                ? NULL
-               : "scales that are no halves are factors of the products";
+               : "only f16 scales can be multiplied into the weights";
 }
 
 uint32_t

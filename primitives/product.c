@@ -64,7 +64,8 @@ xm_product_not_in_bytes(const void *product)
 {
     return ((const struct xm_product *)product)->factor
                ? first_refusal(product, xm_weight_not_in_bytes)
-               : "activations stay in 16 bits";
+               : "activations are not quantised to 8 bits "
+                 "(DYNAMIC_QUANTIZATION_GROUP_SIZE)";
 }
 
 const char *

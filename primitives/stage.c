@@ -73,7 +73,7 @@ xm_stage_build(struct xm_stage *s, struct xm_engine *engine,
         takes_all = s->kernel[i] && !table->rows[i].refuses;
     }
     if (s->pick.not_built && !takes_all)
-        return xm_fail(err, XM_NOT_BUILT, "%s: no kernel is left: %s", table->step,
+        return xm_fail(err, XM_NOT_BUILT, "%s: no kernel variant builds: %s", table->step,
                        s->pick.first.text);
     return XM_OK;
 }
@@ -220,16 +220,16 @@ xm_operand_check(const struct xm_operand *o, const char *name, enum xm_element e
     if (!o->buffer)
         return xm_fail(err, XM_INVALID, "operand '%s' is absent", name);
     if (o->element != element)
-        return xm_fail(err, XM_INVALID, "operand '%s' is %s, expected %s", name,
-                       xm_element_text(o->element), xm_element_text(element));
+        return xm_fail(err, XM_INVALID, "operand '%s' has element type %s, expected %s",
+                       name, xm_element_text(o->element), xm_element_text(element));
     bool fits = o->rank <= XM_OPERAND_RANK;
     for (uint32_t d = 0; fits && d < o->rank; d++)
         fits = o->dim[d] >= 0 && xm_mul_size(n, (uint64_t)o->dim[d], &n);
     if (!fits || !xm_element_bytes(element, n, &bytes) ||
         bytes > xm_buffer_bytes(o->buffer))
         return xm_fail(err, XM_INVALID,
-                       "operand '%s' has %" PRIu64 " elements, its buffer %" PRIu64
-                       " bytes",
+                       "operand '%s' has %" PRIu64
+                       " elements, but its buffer has only %" PRIu64 " bytes",
                        name, n, xm_buffer_bytes(o->buffer));
     return XM_OK;
 }

@@ -75,15 +75,15 @@ check(const struct xm_timed_problem *p, struct xm_error *err)
                                               : p->heads_q && p->heads_kv && p->head;
     uint64_t cols = moe ? p->hidden : p->cols;
     if (!sizes || !p->tokens)
-        return xm_fail(err, XM_INVALID, "a size is missing");
+        return xm_fail(err, XM_INVALID, "a size of the problem is missing");
     if (p->weight == XM_DYNAMIC || p->activations == XM_DYNAMIC)
         return xm_fail(err, XM_INVALID,
-                       "expected element types of weight and activations");
+                       "expected the element types of weight and activations");
     uint64_t unit = p->group ? p->group : xm_weight_formats[p->format].block_cols;
     if (cols % unit || (moe && p->inter % unit))
         return xm_fail(err, XM_INVALID, "the group does not divide the columns");
     if (moe && p->top_k > p->experts)
-        return xm_fail(err, XM_INVALID, "K is above E");
+        return xm_fail(err, XM_INVALID, "K, the chosen experts, is above E, all experts");
     return XM_OK;
 }
 

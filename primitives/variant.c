@@ -26,7 +26,8 @@ family_refusal(enum xm_family family, const struct xm_device_info *device)
 {
     switch (family) {
     case XM_FAMILY_VEC:
-        return device->kind == XM_DEVICE_CPU ? NULL : "written for CPU devices";
+        return device->kind == XM_DEVICE_CPU ? NULL
+                                             : "the kernel is written for CPU devices";
     case XM_FAMILY_SG:
         return xm_device_really_has(device, XM_CAP_SUBGROUPS | XM_CAP_REQD_SG_SIZE)
                    ? NULL
@@ -38,7 +39,7 @@ family_refusal(enum xm_family family, const struct xm_device_info *device)
     case XM_FAMILY_ONEDNN:
         return device->kind == XM_DEVICE_GPU && device->vendor_id == INTEL
                    ? NULL
-                   : "oneDNN's GPU engine is for Intel GPUs";
+                   : "oneDNN's GPU engine needs an Intel GPU";
     default:
         return NULL;
     }
@@ -66,14 +67,14 @@ const char *
 xm_variant_drawback(const struct xm_variant *row, const struct xm_device_info *device)
 {
     if (is_emulated(row, device))
-        return "the device lacks the products that the kernel would then emulate";
+        return "the kernel would emulate matrix products that the device lacks";
     if (device->kind != XM_DEVICE_CPU)
         return NULL;
     switch (row->family) {
     case XM_FAMILY_GEN:
-        return "written for GPUs: a CPU emulates work-groups";
+        return "the kernel is written for GPUs: a CPU device emulates work-groups";
     case XM_FAMILY_SG:
-        return "written for GPUs: a CPU emulates sub-groups";
+        return "the kernel is written for GPUs: a CPU device emulates sub-groups";
     default:
         return NULL;
     }
@@ -148,11 +149,12 @@ fail_unknown(const char *name, size_t len, const struct xm_variant_table *table,
         xm_strbuf_printf(&known, "%s%s", i ? " " : "",
                          table ? table->rows[i].name : all[i].step);
     if (table)
-        xm_fail(err, XM_NOT_FOUND, "XM_FORCE: %s has no variant '%.*s', but %s",
+        xm_fail(err, XM_NOT_FOUND,
+                "XM_FORCE: step %s has no variant '%.*s'; its variants are %s",
                 table->step, (int)len, name, xm_strbuf_text(&known));
     else
-        xm_fail(err, XM_NOT_FOUND, "XM_FORCE: there is no step '%.*s', but %s", (int)len,
-                name, xm_strbuf_text(&known));
+        xm_fail(err, XM_NOT_FOUND, "XM_FORCE: there is no step '%.*s'; the steps are %s",
+                (int)len, name, xm_strbuf_text(&known));
     xm_strbuf_free(&known);
     return XM_NOT_FOUND;
 }
@@ -211,11 +213,10 @@ parse_force(const struct xm_variant_table *own, struct xm_forced *out,
         } else {
             const enum xm_family *family = family_named(at, len);
             if (!family)
-                return xm_fail(
-                    err, XM_INVALID,
-                    "XM_FORCE: '%.*s' is neither <step>=<variant> nor a family "
-                    "(ref vec gen sg host onednn) nor a number from 1 on",
-                    (int)len, at);
+                return xm_fail(err, XM_INVALID,
+                               "XM_FORCE: '%.*s' is neither <step>=<variant> nor a "
+                               "family (ref vec gen sg host onednn) nor a number from 1",
+                               (int)len, at);
             out->has_family = true;
             out->family = *family;
         }
@@ -253,7 +254,7 @@ refusal(const struct xm_pick *p, size_t row, const struct xm_device_info *device
         const void *problem)
 {
     return p->not_forms >> p->table->rows[row].form & 1
-               ? "a step beside it does not know its form of activations"
+               ? "a step that shares its activations cannot use their format"
                : xm_variant_refusal(&p->table->rows[row], device, problem);
 }
 
@@ -264,8 +265,9 @@ choose_named(const struct xm_pick *p, size_t i, const struct xm_device_info *dev
     const struct xm_variant_table *t = p->table;
     const char *why = refusal(p, i, device, problem);
     if (why)
-        return xm_fail(err, XM_UNSUPPORTED, "%s: XM_FORCE asks for %s, which refuses: %s",
-                       t->step, t->rows[i].name, why);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "%s: XM_FORCE asks for %s, which cannot run: %s", t->step,
+                       t->rows[i].name, why);
     if (is_left_out(p, i))
         return xm_fail(err, XM_NOT_BUILT,
                        "%s: XM_FORCE asks for %s, which does not build: %s", t->step,
@@ -342,7 +344,7 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
         return XM_OK;
     if (choose_measured(p, device, problem, row))
         return XM_OK;
-    const char *why = "its table is empty";
+    const char *why = "it has no variants";
     for (size_t i = 0; i < t->n; i++) {
         why = refusal(p, i, device, problem);
         if (!why)
@@ -357,9 +359,10 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
         xm_debug(XM_DEBUG_DISPATCH, "%s: %s refused: %s", t->step, t->rows[i].name, why);
     }
     if (p->not_built)
-        return xm_fail(err, XM_NOT_BUILT, "%s: no kernel is left: %s", t->step,
+        return xm_fail(err, XM_NOT_BUILT, "%s: no kernel variant builds: %s", t->step,
                        p->first.text);
-    return xm_fail(err, XM_UNSUPPORTED, "%s: no kernel takes this: %s", t->step, why);
+    return xm_fail(err, XM_UNSUPPORTED, "%s: no kernel variant can run: %s", t->step,
+                   why);
 }
 
 /* ---- choosing and building ------------------------------------------------------------ */

@@ -36,10 +36,9 @@ xm_collective_sum(struct xm_collective *c, enum xm_element x_element, const void
     for (uint32_t r = 0; r < c->ranks; r++)
         agree &= all[r].n == mine.n;
     if (!agree)
-        return xm_fail(
-            err, XM_INVALID,
-            "the ranks' summands differ in size: all need the same tokens, in one "
-            "precision");
+        return xm_fail(err, XM_INVALID,
+                       "the ranks' partial sums differ in size: all ranks must run the "
+                       "same tokens in the same precision");
     if (x_element != XM_F32 || y_element != XM_F32)
         add_elements(x_element, all, c->ranks, y_element, y, n);
     else
@@ -80,19 +79,21 @@ xm_collective_join(struct xm_collective *c, struct xm_bytes part, uint64_t outer
     }
     return fits ? XM_OK
                 : xm_fail(err, XM_INVALID,
-                          "the ranks' parts have %" PRIu64 " bytes, not %" PRIu64, sum,
-                          bytes);
+                          "the ranks' slices have %" PRIu64
+                          " bytes in all, expected %" PRIu64,
+                          sum, bytes);
 }
 
 static enum xm_status
 check_peer(const struct xm_collective *c, uint32_t peer, struct xm_error *err)
 {
     if (!c->ops->send || !c->ops->receive)
-        return xm_fail(err, XM_UNSUPPORTED, "these ranks cannot pass values on");
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "these ranks cannot send values to each other");
     return peer < c->ranks && peer != c->rank
                ? XM_OK
-               : xm_fail(err, XM_INVALID, "rank %u passes nothing on to rank %u", c->rank,
-                         peer);
+               : xm_fail(err, XM_INVALID, "rank %u cannot exchange values with rank %u",
+                         c->rank, peer);
 }
 
 enum xm_status

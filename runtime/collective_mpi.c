@@ -102,12 +102,12 @@ open_module(void)
     const struct xm_mpi_module *m = library ? dlsym(library, XM_MPI_MODULE_SYMBOL) : NULL;
     if (!m)
         xm_fail(&mpi.err, XM_UNSUPPORTED,
-                "several processes need xemoe's module for MPI, which is built where an "
-                "MPI is installed: %s",
+                "a job of several processes needs xemoe's MPI module, which is built if "
+                "an MPI library is installed: %s",
                 dlerror());
     else if (strcmp(m->version, XM_VERSION) != 0)
-        xm_fail(&mpi.err, XM_UNSUPPORTED, "%s is of xemoe %s, this is %s", XM_MPI_MODULE,
-                m->version, XM_VERSION);
+        xm_fail(&mpi.err, XM_UNSUPPORTED, "%s belongs to xemoe %s, but this is xemoe %s",
+                XM_MPI_MODULE, m->version, XM_VERSION);
     else
         mpi.module = m;
 }

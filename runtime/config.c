@@ -619,27 +619,27 @@ struct rule {
  * first rule that applies to an option sets it. */
 /* clang-format off */
 static const struct rule rules[] = {
-    {XM_OPTION_inference_precision, XM_DYNAMIC, wants_accuracy, XM_F32, "accuracy mode"},
+    {XM_OPTION_inference_precision, XM_DYNAMIC, wants_accuracy, XM_F32, "EXECUTION_MODE_HINT=ACCURACY"},
     {XM_OPTION_inference_precision, XM_DYNAMIC, is_stateless, XM_F32,
-     "no states: not a language model"},
-    {XM_OPTION_inference_precision, XM_DYNAMIC, always, XM_F16, "half the memory traffic"},
+     "the model has no states, so it is not a language model"},
+    {XM_OPTION_inference_precision, XM_DYNAMIC, always, XM_F16, "f16 halves the memory traffic"},
 
-    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, infers_in_f32, XM_F32, "inference in f32"},
+    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, infers_in_f32, XM_F32, "activations are f32"},
     {XM_OPTION_kv_cache_precision, XM_DYNAMIC, known_intel_gpu_without_dpas, XM_I8,
-     "Intel GPU without DPAS"},
-    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, always, XM_F16, "no rule asks for another"},
+     "the device is an Intel GPU without DPAS"},
+    {XM_OPTION_kv_cache_precision, XM_DYNAMIC, always, XM_F16, "the default"},
 
     {XM_OPTION_use_onednn, XM_AUTO, wants_out_of_order, XM_NO,
-     "the user wants an out-of-order queue"},
-    {XM_OPTION_use_onednn, XM_AUTO, has_dpas, XM_YES, "device has DPAS"},
+     "GPU_QUEUE_TYPE=out_of_order is set"},
+    {XM_OPTION_use_onednn, XM_AUTO, has_dpas, XM_YES, "the device has DPAS"},
     {XM_OPTION_use_onednn, XM_AUTO, runs_fused_moe, XM_YES,
-     "program has moe_3gemm_fused_compressed and the device is xe_lp or later"},
-    {XM_OPTION_use_onednn, XM_AUTO, always, XM_NO, "neither DPAS nor fused MoE"},
+     "the model has fused MoE layers and the device is xe_lp or later"},
+    {XM_OPTION_use_onednn, XM_AUTO, always, XM_NO, "the device has no DPAS and runs no fused MoE layers"},
 
     {XM_OPTION_queue_type, XM_QUEUE_AUTO, uses_onednn, XM_QUEUE_IN_ORDER,
      "oneDNN needs an in-order queue"},
     {XM_OPTION_queue_type, XM_QUEUE_AUTO, always, XM_QUEUE_IN_ORDER,
-     "out of order was not measured to help"},
+     "no measurement shows a gain from an out-of-order queue"},
 
     /* If ENABLE_WEIGHTLESS is set it wins: CACHE_MODE is set to agree with it. */
     {XM_OPTION_cache_mode, XM_CACHE_SPEED, is_weightless, XM_CACHE_SIZE,
@@ -648,11 +648,11 @@ static const struct rule rules[] = {
      "ENABLE_WEIGHTLESS=NO"},
 
     {XM_OPTION_dynamic_quantization_group_size, 0, quantises_activations, XM_FACTOR_FINE,
-     "a processor with AVX2 infers in f16"},
+     "the device is a processor with AVX2, and activations are f16"},
 
     {XM_OPTION_copy_weights, XM_AUTO, is_cpu, XM_NO, "the device reads host memory"},
     {XM_OPTION_copy_weights, XM_AUTO, is_integrated_xe2, XM_NO,
-     "host and device memory are one"},
+     "host and device share one memory"},
     {XM_OPTION_copy_weights, XM_AUTO, always, XM_YES, "device memory is faster"},
 };
 /* clang-format on */
@@ -690,7 +690,7 @@ follow(struct xm_config *c, struct xm_strbuf *why)
             continue;
         xm_strbuf_printf(why, "%s = ", options[o].name);
         print_value(c, o, why);
-        xm_strbuf_printf(why, ": as %s\n", options[leader].name);
+        xm_strbuf_printf(why, ": the same as %s\n", options[leader].name);
     }
 }
 
@@ -711,9 +711,9 @@ xm_config_check(const struct xm_config *c, struct xm_error *err)
 {
     if (c->use_onednn == XM_YES && c->queue_type == XM_QUEUE_OUT_OF_ORDER)
         return xm_fail(err, XM_INVALID,
-                       "GPU_QUEUE_TYPE=out_of_order does not go with GPU_USE_ONEDNN=YES, "
-                       "which needs an in-order queue: drop GPU_QUEUE_TYPE, or set "
-                       "GPU_USE_ONEDNN=NO");
+                       "GPU_QUEUE_TYPE=out_of_order cannot be combined with "
+                       "GPU_USE_ONEDNN=YES, because oneDNN needs an in-order queue: drop "
+                       "GPU_QUEUE_TYPE, or set GPU_USE_ONEDNN=NO");
     if (c->ubatch < 1 || c->ubatch > MOST_TOKENS)
         return xm_fail(err, XM_INVALID, "XM_UBATCH is %u: expected 1 to %d tokens",
                        c->ubatch, MOST_TOKENS);

@@ -237,7 +237,7 @@ xm_device_pretend(struct xm_device_info *d, const char *name, struct xm_error *e
         d->pretended = d->caps & ~real;
         return XM_OK;
     }
-    return xm_fail(err, XM_NOT_FOUND, "there is no chip '%s'; the table has %s", name,
+    return xm_fail(err, XM_NOT_FOUND, "there is no chip '%s'; known chips are %s", name,
                    known);
 }
 

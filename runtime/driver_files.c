@@ -267,8 +267,8 @@ take_temporary(const char *why)
         if (!dirs[i] || !make_own(dirs[i]))
             continue;
         snprintf(warning, sizeof(warning),
-                 "%s%s: what the OpenCL driver compiles goes to %s, which is removed at "
-                 "the end, or by a later start",
+                 "%s%s: the OpenCL driver keeps its compiled code in the temporary "
+                 "folder %s, which is removed when this process or a later one ends",
                  wanted[0] ? wanted : "HOME is not set", wanted[0] ? why : "", own);
         return;
     }
@@ -309,9 +309,9 @@ xm_driver_files_open(void)
     else if (!default_folder(folder))
         folder[0] = 0;
     if (xm_folder_make(folder) != 0)
-        take_temporary(" cannot be made or written");
+        take_temporary(" cannot be created or written");
     else if (!has_room(folder, LEAST_ROOM))
-        take_temporary(" has no room");
+        take_temporary(" has too little free space");
 }
 
 /* ---- the folder of a program --------------------------------------------------------- */

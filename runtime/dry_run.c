@@ -23,8 +23,8 @@ read_settings(void)
               ? is_one("XM_DRY_RUN")
               : is_one("NEOReadDebugKeys") && is_one("SetCommandStreamReceiver");
     if (dry)
-        xm_log(XM_LOG_WARNING, "dry run: kernels are compiled and submitted, never "
-                               "executed; no value is computed");
+        xm_log(XM_LOG_WARNING, "dry run: kernels are compiled and submitted but not "
+                               "executed, so no value is computed");
 }
 
 bool

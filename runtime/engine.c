@@ -23,9 +23,8 @@ warn_of_guess(const struct xm_device_info *d)
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (d->facts_guessed && !atomic_flag_test_and_set(&warned))
         xm_log(XM_LOG_WARNING,
-               "%s (IP %u.%u.%u) is not in the table of chips: it counts as %s, with "
-               "what its "
-               "driver says of it",
+               "%s (IP %u.%u.%u) is not in the table of chips: it is treated as %s, with "
+               "the facts that its driver reports",
                d->name, d->ip_major, d->ip_minor, d->ip_revision,
                d->arch == XM_ARCH_UNKNOWN ? "an unknown GPU" : xm_arch_text(d->arch));
 }
@@ -61,8 +60,8 @@ xm_engine_create_in(size_t index, const struct xm_config *config,
     XM_TRY(xm_ocl_list(&infos, &n, err));
     if (n == 0)
         return xm_fail(err, XM_NOT_FOUND,
-                       "there is no OpenCL device: no driver is installed, or none "
-                       "reports a device (see clinfo)");
+                       "there is no OpenCL device: no OpenCL driver is installed, or "
+                       "none reports a device (see clinfo)");
     if (index >= n)
         return xm_fail(err, XM_NOT_FOUND,
                        "there is no device %zu: %zu OpenCL device%s present", index, n,
@@ -194,7 +193,7 @@ xm_engine_settle(struct xm_engine *e, enum xm_status status, struct xm_error *er
         if (err && err->status == XM_LOST)
             e->lost = *err;
         else
-            xm_fail(&e->lost, XM_LOST, "a call did not come back");
+            xm_fail(&e->lost, XM_LOST, "an OpenCL call did not return");
         xm_error_prefix(err, "%s is lost", e->info.name);
         atomic_store(&e->is_lost, true);
     }

@@ -51,12 +51,12 @@ static enum xm_status
 check_size(const struct xm_engine *engine, uint64_t bytes, struct xm_error *err)
 {
     if (bytes == 0)
-        return xm_fail(err, XM_INVALID, "a device buffer of 0 bytes was asked for");
+        return xm_fail(err, XM_INVALID, "a device buffer of 0 bytes was requested");
     uint64_t max = engine->info.max_alloc_bytes;
     if (bytes > max)
         return xm_fail(err, XM_NO_MEMORY,
-                       "a buffer of %" PRIu64 " bytes is over the largest allocation of "
-                       "%s, %" PRIu64 " bytes",
+                       "a buffer of %" PRIu64
+                       " bytes exceeds the largest allocation of %s, %" PRIu64 " bytes",
                        bytes, engine->info.name, max);
     return XM_OK;
 }
@@ -132,7 +132,8 @@ static enum xm_status
 fail_unshared(const struct xm_engine *engine, enum xm_memory_kind kind,
               struct xm_error *err)
 {
-    return xm_fail(err, XM_UNSUPPORTED, "%s has no %s memory that others could share",
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "%s has no %s memory that other programs could share",
                    engine->info.name, xm_memory_kind_text(kind));
 }
 

@@ -57,11 +57,10 @@ static void
 warn_of_refusal(const struct xm_engine *e, const char *name, const char *defines,
                 const char *log)
 {
-    xm_log(
-        XM_LOG_WARNING,
-        "kernel '%s' (%s) does not build on %s; the next variant of its step is taken, "
-        "if there is one:\n%.*s",
-        name, defines, e->info.name, log ? beginning_of(log) : 0, log ? log : "");
+    xm_log(XM_LOG_WARNING,
+           "kernel '%s' (%s) does not build on %s; the step uses its next kernel "
+           "variant, if it has one:\n%.*s",
+           name, defines, e->info.name, log ? beginning_of(log) : 0, log ? log : "");
 }
 
 /* Takes ownership of the strings. Without memory the refusal is not recorded, and a later call

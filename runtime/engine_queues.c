@@ -50,7 +50,7 @@ check_launch(const struct xm_device_info *info, const struct xm_kernel *k,
         if (launch->local[0] && full->local[d] == 0)
             full->local[d] = 1;
         if (full->global[d] == 0)
-            return xm_fail(err, XM_INVALID, "kernel '%s': a launch of 0 work-items",
+            return xm_fail(err, XM_INVALID, "kernel '%s': the launch has 0 work-items",
                            k->name);
         if (full->local[d] && full->global[d] % full->local[d])
             return xm_fail(err, XM_INVALID,

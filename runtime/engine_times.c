@@ -50,8 +50,9 @@ enum xm_status
 xm_queue_begin_trace(struct xm_queue *q, struct xm_error *err)
 {
     if (!ops_of(q))
-        return xm_fail(err, XM_INVALID,
-                       "a queue that does not measure (PERF_COUNT) has no trace");
+        return xm_fail(
+            err, XM_INVALID,
+            "there is no trace: the queue does not measure its launches (PERF_COUNT)");
     XM_TRY(xm_queue_finish(q, err));
     return ops_of(q)->begin_trace(q, err);
 }

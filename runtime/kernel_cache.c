@@ -133,7 +133,9 @@ xm_kernel_cache_load(const char *dir, const struct xm_kernel_key *key, size_t *n
     if (bytes)
         *n_bytes = h.n_bytes;
     else
-        xm_debug(XM_DEBUG_BUILD, "%s is not usable and is built again", path);
+        xm_debug(XM_DEBUG_BUILD,
+                 "compiled kernel '%s' of the cache is not usable and is built again",
+                 path);
     return bytes;
 }
 
@@ -142,7 +144,8 @@ warn_once(const char *path, int code)
 {
     static atomic_flag warned = ATOMIC_FLAG_INIT;
     if (!atomic_flag_test_and_set(&warned))
-        xm_log(XM_LOG_WARNING, "the kernel cache cannot write %s: %s; going on without",
+        xm_log(XM_LOG_WARNING,
+               "the kernel cache cannot write %s: %s; compiled kernels are not kept",
                path, strerror(code));
 }
 

@@ -165,7 +165,7 @@ check_define(const char *defines, struct span s, struct xm_error *err)
                        "the build option '-D%.*s' has %" PRIu64
                        " values: expected %" PRIu64 "%s%.*s",
                        (int)s.n, s.at, n, expected ? expected : 1,
-                       expected ? ", as says N_" : "", expected ? (int)name.n : 0,
+                       expected ? ", the value of N_" : "", expected ? (int)name.n : 0,
                        name.at);
     return XM_OK;
 }
@@ -174,15 +174,14 @@ enum xm_status
 xm_defines_check(const char *defines, struct xm_error *err)
 {
     if (strstr(defines, cut))
-        return xm_fail(err, XM_NOT_BUILT,
-                       "the build options are longer than the room for them");
+        return xm_fail(err, XM_NOT_BUILT, "the build options of a kernel are too long");
     for (const char *p = defines + strspn(defines, " "); *p; p += strspn(p, " ")) {
         const struct span s = {p, strcspn(p, " ")};
         p += s.n;
         if (strncmp(s.at, "-D", 2) == 0)
             XM_TRY(check_define(defines, (struct span){s.at + 2, s.n - 2}, err));
         else if (strncmp(s.at, "-cl-", 4) != 0 && strncmp(s.at, "-W", 2) != 0)
-            return xm_fail(err, XM_NOT_BUILT, "'%.*s' is no build option", (int)s.n,
+            return xm_fail(err, XM_NOT_BUILT, "'%.*s' is not a build option", (int)s.n,
                            s.at);
     }
     return XM_OK;

@@ -102,7 +102,8 @@ add_file(struct source *s, const char *name, const char *from, int depth)
         return add_files(s, name, star, depth);
     if (s->n_seen == MAX_INCLUDES || depth == MAX_DEPTH)
         return xm_fail(s->err, XM_INVALID,
-                       "kernel source '%s': more than %d includes, or deeper than %d",
+                       "kernel source '%s' has more than %d includes, or includes nested "
+                       "deeper than %d",
                        from, MAX_INCLUDES, MAX_DEPTH);
     snprintf(s->seen[s->n_seen++], MAX_NAME, "%s", name);
 
@@ -111,7 +112,7 @@ add_file(struct source *s, const char *name, const char *from, int depth)
     enum xm_status status = XM_OK;
     if (!text)
         status = xm_fail(s->err, XM_NOT_FOUND,
-                         "there is no kernel source '%s' (needed by '%s')", name, from);
+                         "there is no kernel source '%s', which '%s' needs", name, from);
     unsigned line_number = 1;
     xm_strbuf_printf(s->out, "#line 1 \"%s\"\n", name);
     for (const char *line = text; status == XM_OK && line && *line; line_number++) {

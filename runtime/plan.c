@@ -139,7 +139,7 @@ check_item(const struct xm_plan_item *item, uint32_t index, uint64_t max_block,
     if (item->bytes > max_block)
         return xm_fail(err, XM_NO_MEMORY,
                        "a value of %" PRIu64
-                       " bytes (plan item %u) is over the largest allocation, %" PRIu64
+                       " bytes (plan item %u) exceeds the largest allocation, %" PRIu64
                        " bytes",
                        item->bytes, index, max_block);
     return XM_OK;
@@ -158,7 +158,7 @@ xm_plan_make(struct xm_plan_item *items, uint32_t n_items, uint64_t max_block_by
     plan->block_bytes = xm_calloc(n_items, sizeof(*plan->block_bytes));
     enum xm_status status = XM_OK;
     if (!order || !placed || !plan->block_bytes) {
-        status = xm_fail(err, XM_NO_MEMORY, "no memory to plan %u values", n_items);
+        status = xm_fail(err, XM_NO_MEMORY, "out of memory to plan %u values", n_items);
         goto done;
     }
     for (uint32_t i = 0; i < n_items; i++)

@@ -104,9 +104,9 @@ allocate(struct xm_pool *pool, uint64_t bytes, enum xm_pool_use use, struct entr
     uint64_t in_use = pool->stats.now_bytes;
     if (bytes > pool->budget || in_use > pool->budget - bytes)
         return xm_fail(err, XM_NO_MEMORY,
-                       "scratch of %" PRIu64 " bytes does not fit: %" PRIu64
+                       "scratch memory of %" PRIu64 " bytes does not fit: %" PRIu64
                        " of the budget of %" PRIu64 " bytes are in use, %" PRIu64
-                       " would fit",
+                       " are free",
                        bytes, in_use, pool->budget, pool->budget - in_use);
     enum xm_buffer_use buffer_use = use == XM_POOL_PRIVATE ? XM_USE_HOST : XM_USE_DEVICE;
     struct xm_error first = {XM_OK, {0}};
@@ -146,8 +146,8 @@ xm_pool_acquire(struct xm_pool *pool, uint64_t bytes, enum xm_pool_use use,
 {
     *out = NULL;
     if (bytes == 0 || bytes > UINT64_MAX - GRANULE)
-        return xm_fail(err, XM_INVALID, "scratch of %" PRIu64 " bytes was asked for",
-                       bytes);
+        return xm_fail(err, XM_INVALID,
+                       "scratch memory of %" PRIu64 " bytes was requested", bytes);
     bytes = xm_align_up(bytes, GRANULE);
     enum xm_status status = XM_OK;
     pthread_mutex_lock(&pool->lock);

@@ -76,7 +76,8 @@ make_memory(struct xm_engine *engine, struct xm_queue *queue, uint64_t most,
         device->max_alloc_bytes < most ? device->max_alloc_bytes : most;
     if (bytes < CACHES * device->cache_bytes)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "%llu MiB are too few to tell memory from a cache of %llu MiB",
+                       "a buffer of %llu MiB is too small to measure memory beside a "
+                       "cache of %llu MiB",
                        (unsigned long long)bytes >> 20,
                        (unsigned long long)device->cache_bytes >> 20);
     XM_TRY(xm_buffer_create(engine, XM_USE_DEVICE, bytes, out, err));

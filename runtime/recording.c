@@ -29,7 +29,8 @@ xm_recording_create(struct xm_queue *q, struct xm_recording **out, struct xm_err
 {
     *out = NULL;
     if (!q->engine->ops->bind)
-        return xm_fail(err, XM_UNSUPPORTED, "%s has no recordings", q->engine->info.name);
+        return xm_fail(err, XM_UNSUPPORTED, "%s cannot record launches",
+                       q->engine->info.name);
     struct xm_recording *rec = xm_calloc(1, sizeof(*rec));
     if (!rec)
         return xm_no_memory(err, "a recording");

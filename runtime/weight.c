@@ -141,22 +141,22 @@ check_quantisation(const struct xm_weight *w, const struct stored *s)
     if (w->cols % w->group != 0)
         return "the group does not divide the columns";
     if (w->view.first_col % w->group != 0 || s->row_cols % w->group != 0)
-        return "the columns begin within a group";
+        return "the first column is not the first of a group";
     if (!xm_mul_size(s->rows, s->row_cols / w->group, &n))
         return "the number of scales overflows";
     if (!xm_element_is_float(w->scale_element) || !xm_element_readable(w->scale_element))
-        return "the scales are of no readable float type";
+        return "the scales have an unsupported element type";
     if (!holds(&w->scale, w->scale_element, n, s->whole))
-        return "the scales' bytes do not agree with the dimensions";
+        return "the size of the scales does not match the dimensions";
     if (!w->zero_point.p)
         return NULL;
     if (!xm_element_is_int(w->element) || w->codebook.p)
         return "only integers have zero points";
     if (!xm_element_readable(w->zero_point_element))
-        return "the zero points are of no readable type";
+        return "the zero points have an unsupported element type";
     if (!holds(&w->zero_point, w->zero_point_element, w->zero_point_is_scalar ? 1 : n,
                s->whole))
-        return "the zero points' bytes do not agree with the dimensions";
+        return "the size of the zero points does not match the dimensions";
     return NULL;
 }
 
@@ -166,16 +166,16 @@ check_extras(const struct xm_weight *w)
 {
     const uint64_t rows = xm_weight_expert_rows(w);
     if (w->codebook.p && (w->format != XM_WEIGHT_ELEMENTS || w->element != XM_U4))
-        return "only elements of u4 index a codebook";
+        return "a codebook needs elements of u4";
     if (w->codebook.p && w->codebook.n != XM_CODEBOOK_NUMBERS * sizeof(float))
-        return "a codebook is 16 numbers of f32";
+        return "a codebook must have 16 elements of f32";
     if (!w->factor.p || !w->experts || !rows)
         return NULL;
     if (w->codebook.p ||
         (w->format == XM_WEIGHT_ELEMENTS && !xm_element_is_float(w->element)))
-        return "integers and codebooks have no factors";
+        return "integers and codebooks cannot have a scale for each expert";
     if (stored_row(w, w->experts - 1, 0) / rows >= w->factor.n / sizeof(float))
-        return "an expert has no factor";
+        return "an expert has no scale";
     return NULL;
 }
 
@@ -184,10 +184,10 @@ check_elements(const struct xm_weight *w, const struct stored *s)
 {
     uint64_t n;
     if (!xm_element_readable(w->element))
-        return "the element type is not readable";
+        return "the element type is not supported";
     if (!xm_mul_size(s->rows, s->row_cols, &n) ||
         !holds(&w->data, w->element, n, s->whole))
-        return "the data's bytes do not agree with the dimensions";
+        return "the size of the data does not match the dimensions";
     return xm_weight_is_quantised(w) ? check_quantisation(w, s) : NULL;
 }
 
@@ -197,15 +197,15 @@ check_blocks(const struct xm_weight *w, const struct stored *s)
     const struct xm_weight_format_info *f = xm_weight_info(w);
     uint64_t n;
     if (w->group || w->scale.p || w->zero_point.p)
-        return "blocks have their scales inside";
+        return "a block format cannot have separate scales or zero points";
     if (w->cols % f->block_cols != 0 || s->row_cols % f->block_cols != 0 ||
         w->view.first_col % f->block_cols != 0)
-        return "the columns are not whole blocks";
+        return "the number of columns is not a multiple of the block size";
     if (!xm_mul_size(s->rows, s->row_cols / f->block_cols, &n) ||
         !xm_mul_size(n, f->block_bytes, &n))
         return "the number of blocks overflows";
     if ((s->whole ? w->data.n != n : w->data.n < n) || (!w->data.p && n))
-        return "the data's bytes do not agree with the dimensions";
+        return "the size of the data does not match the dimensions";
     return NULL;
 }
 
@@ -235,12 +235,12 @@ xm_weight_check(const struct xm_weight *w)
     if (w->rank < 1 || w->rank > 3)
         return "the rank is not 1, 2 or 3";
     if ((w->rank < 3 && w->experts != 1) || (w->rank < 2 && w->rows != 1))
-        return "a size beyond the rank is not 1";
+        return "a dimension beyond the rank is not 1";
     if (!xm_mul_size(w->experts, w->rows, &n) || !xm_mul_size(n, w->cols, &n) ||
         !find_stored(w, &s))
         return "the number of elements overflows";
     if (s.row_cols < w->cols || w->view.first_col > s.row_cols - w->cols)
-        return "the columns are beyond what is stored";
+        return "the columns lie outside the stored weight";
     const char *wrong = check_extras(w);
     if (wrong)
         return wrong;
@@ -336,7 +336,7 @@ narrow_experts(struct xm_weight *w, uint64_t first, uint64_t n)
     if (w->factor.p)
         is_cut &= narrow(&part.factor, 8 * sizeof(float), first, n);
     if (!is_cut)
-        return "an expert is not of whole bytes";
+        return "the weight of one expert is not a whole number of bytes";
     *w = part;
     w->experts = n;
     return NULL;
@@ -346,7 +346,7 @@ const char *
 xm_weight_slice_experts(struct xm_weight *w, uint64_t first, uint64_t n)
 {
     if (!is_range(first, n, w->experts))
-        return "there are no such experts";
+        return "the experts lie outside the weight";
     if (n == w->experts)
         return NULL;
     if (xm_weight_is_whole(w))
@@ -361,7 +361,7 @@ const char *
 xm_weight_slice_rows(struct xm_weight *w, uint64_t first, uint64_t n)
 {
     if (!is_range(first, n, w->rows))
-        return "there are no such rows";
+        return "the rows lie outside the weight";
     keep_steps(w);
     w->view.first_row += first;
     w->rows = n;
@@ -373,9 +373,9 @@ xm_weight_slice_cols(struct xm_weight *w, uint64_t first, uint64_t n)
 {
     uint64_t unit = w->group ? w->group : xm_weight_info(w)->block_cols;
     if (!is_range(first, n, w->cols))
-        return "there are no such columns";
+        return "the columns lie outside the weight";
     if (first % unit != 0 || n % unit != 0)
-        return "columns are cut between groups or blocks only";
+        return "columns can be sliced only between groups or blocks";
     keep_steps(w);
     w->view.first_col += first;
     w->cols = n;
@@ -388,9 +388,9 @@ xm_weight_alternate_rows(struct xm_weight *w, uint64_t odd)
 {
     keep_steps(w);
     if (w->rows % 2 != 0 || w->view.expert_rows % 2 != 0 || w->view.first_row % 2 != 0)
-        return "the rows are not whole pairs";
+        return "the number of rows is odd";
     if (w->order != XM_SCALE_ROW_MAJOR)
-        return "the scales of a row do not lie together";
+        return "the scales of a row are not contiguous";
     w->view.first_col += odd * w->view.row_cols;
     w->view.row_cols *= 2;
     w->view.expert_rows /= 2;

@@ -49,7 +49,7 @@ xm_weight_pack_sizes(const struct xm_weight *w, struct xm_weight *out)
     struct stream list[STREAMS];
     const uint64_t rows = w->experts * w->rows;
     if (w->group && w->order != XM_SCALE_ROW_MAJOR)
-        return "the scales of a row do not lie together";
+        return "the scales of a row are not contiguous";
     *out = *w;
     out->view = (struct xm_weight_view){0};
     const size_t n = find_streams(w, out, list);
@@ -96,14 +96,14 @@ xm_weight_pack(const struct xm_weight *w, struct xm_weight *out, void **bytes,
     struct stream list[STREAMS];
     const char *why = xm_weight_pack_sizes(w, out);
     if (why)
-        return xm_fail(err, XM_UNSUPPORTED, "a part of a weight: %s", why);
+        return xm_fail(err, XM_UNSUPPORTED, "a slice of a weight: %s", why);
     const size_t n = find_streams(w, out, list);
     uint64_t all = out->factor.p ? xm_align_up(out->factor.n, 64) : 0, at = 0;
     for (size_t i = 0; i < n; i++)
         all += xm_align_up(list[i].to->n, 64);
     uint8_t *to = xm_calloc(1, (size_t)(all ? all : 1));
     if (!to)
-        return xm_no_memory(err, "a part of a weight");
+        return xm_no_memory(err, "a slice of a weight");
     for (size_t i = 0; i < n; i++) {
         copy_stream(w, &list[i], to + at);
         list[i].to->p = to + at;

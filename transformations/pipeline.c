@@ -85,8 +85,8 @@ fail_unknown(const char *what, const char *name, size_t n, struct xm_error *err)
     struct xm_strbuf names = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++)
         xm_strbuf_printf(&names, "%s%s", i ? ", " : "", passes[i].name);
-    xm_fail(err, XM_INVALID, "%s names the pass '%.*s', which is none of: %s", what,
-            n > 40 ? 40 : (int)n, name, xm_strbuf_text(&names));
+    xm_fail(err, XM_INVALID, "%s names '%.*s', which is not a pass; the passes are: %s",
+            what, n > 40 ? 40 : (int)n, name, xm_strbuf_text(&names));
     xm_strbuf_free(&names);
     return XM_INVALID;
 }
@@ -217,7 +217,7 @@ xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
             XM_TRY(run_pass(g, caps, p, &progress, err));
         if (!skip[i] && !o->is_aside)
             xm_debug(XM_DEBUG_PASSES, "%-30s %s, %u nodes", p->name,
-                     progress ? "progress" : "nothing", g->n_nodes);
+                     progress ? "changed the graph" : "no change", g->n_nodes);
         if (progress)
             XM_TRY(dump(g, folder, i + 1, p->name, err));
         XM_TRY(ensure(g, p, err));

@@ -65,8 +65,8 @@ TEST(LastError, IsKeptUntilTheNextFailureAndClearedWithACore)
     const std::string text = last_error();
     EXPECT_EQ(
         refusal([&] { return ov_core_read_model(core.get(), nullptr, nullptr, &model); }),
-        "ov_core_read_model: an argument is NULL, a number that it cannot be, or no "
-        "live handle of its kind");
+        "ov_core_read_model: an argument is NULL, a number out of range, or not a live "
+        "handle of the expected kind");
     EXPECT_EQ(last_error(), text);
     EXPECT_EQ(model, nullptr);
     core.reset();
@@ -123,7 +123,7 @@ TEST(Null, InListsIsNamed)
     EXPECT_NE(refusal([&] {
                   return ov_core_compile_model(core.get(), model.get(), "GPU", 1,
                                                &compiled, "KEY");
-              }).find("1 arguments are no pairs of a key and a value"),
+              }).find("1 property arguments are not pairs of a key and a value"),
               std::string::npos);
 }
 
@@ -275,8 +275,8 @@ TEST(Extension, OnlyTokenizersAreTaken)
          "\x7f"
          "ELF",
          "is not loaded"},
-        {"openvino_tokenizers.txt", "text", "is no shared library"},
-        {"empty_openvino_tokenizers.so", "", "is no shared library"},
+        {"openvino_tokenizers.txt", "text", "is not a shared library"},
+        {"empty_openvino_tokenizers.so", "", "is not a shared library"},
     };
     for (const auto &f : files) {
         const std::string path = (folder / f.name).string();

@@ -58,24 +58,24 @@ TEST(Layout, RefusesWhatIsNoName)
     const struct {
         std::string desc, sentence;
     } cases[] = {
-        {"NCN", "a layout: 'N' stands in it twice"},
-        {"[n,c,N]", "a layout: 'N' stands in it twice"},
-        {"......", "a layout: '...' stands in it twice"},
-        {"N C", "a layout: ' ' is no name of a dimension"},
-        {"[N,,C]", "a layout: '' is no name of a dimension"},
-        {"[N, ]", "a layout: '' is no name of a dimension"},
-        {"[,N]", "a layout: '' is no name of a dimension"},
-        {"[C,channels]", "a layout: 'C' stands in it twice"},
-        {"N_C", "a layout: '_' is no name of a dimension"},
-        {"[__]", "a layout: '__' is no name of a dimension"},
-        {" ", "a layout: there are only spaces in it"},
-        {"[]", "a layout: '' is no name of a dimension"},
-        {"[N,C", "a layout: '[' is no name of a dimension"},
-        {"[N;C]", "a layout: 'N;C' is no name of a dimension"},
-        {"N..", "a layout: '.' is no name of a dimension"},
-        {std::string(1 << 20, '?'), "a layout: more than 64 dimensions"},
+        {"NCN", "layout: the dimension 'N' occurs twice"},
+        {"[n,c,N]", "layout: the dimension 'N' occurs twice"},
+        {"......", "layout: the dimension '...' occurs twice"},
+        {"N C", "layout: ' ' is not the name of a dimension"},
+        {"[N,,C]", "layout: '' is not the name of a dimension"},
+        {"[N, ]", "layout: '' is not the name of a dimension"},
+        {"[,N]", "layout: '' is not the name of a dimension"},
+        {"[C,channels]", "layout: the dimension 'C' occurs twice"},
+        {"N_C", "layout: '_' is not the name of a dimension"},
+        {"[__]", "layout: '__' is not the name of a dimension"},
+        {" ", "layout: it contains only spaces"},
+        {"[]", "layout: '' is not the name of a dimension"},
+        {"[N,C", "layout: '[' is not the name of a dimension"},
+        {"[N;C]", "layout: 'N;C' is not the name of a dimension"},
+        {"N..", "layout: '.' is not the name of a dimension"},
+        {std::string(1 << 20, '?'), "layout: it has more than 64 dimensions"},
         {"[" + std::string(1 << 20, '-') + "]",
-         "a layout: '" + std::string(50, '-') + "' is no name of a dimension"},
+         "layout: '" + std::string(50, '-') + "' is not the name of a dimension"},
     };
     for (const auto &c : cases)
         EXPECT_EQ(layout(c.desc), c.sentence) << c.desc.substr(0, 40);
@@ -113,12 +113,14 @@ TEST(Preprocessing, IsRefusedByName)
 {
     ov_preprocess_prepostprocessor_t *p = nullptr;
     EXPECT_EQ(ov_preprocess_prepostprocessor_create(nullptr, &p), NOT_IMPLEMENT_C_METHOD);
-    EXPECT_EQ(last_error(),
-              "ov_preprocess_prepostprocessor_create: image pre-processing is not there");
+    EXPECT_EQ(
+        last_error(),
+        "ov_preprocess_prepostprocessor_create: image preprocessing is not supported");
     EXPECT_EQ(ov_preprocess_preprocess_steps_resize(nullptr, RESIZE_CUBIC),
               NOT_IMPLEMENT_C_METHOD);
-    EXPECT_EQ(last_error(),
-              "ov_preprocess_preprocess_steps_resize: image pre-processing is not there");
+    EXPECT_EQ(
+        last_error(),
+        "ov_preprocess_preprocess_steps_resize: image preprocessing is not supported");
     EXPECT_EQ(p, nullptr);
     ov_preprocess_prepostprocessor_free(p);
 }

@@ -206,7 +206,8 @@ TEST(Log, GoesToTheCallersFunction)
                            "location=\"libopenvino_auto_plugin.so\"/></plugins></ie>";
     EXPECT_EQ(ov_core_create_with_config(file.c_str(), &other), OK);
     ov_core_free(other);
-    EXPECT_NE(logged.find("plugin AUTO of the list is not loaded"), std::string::npos);
+    EXPECT_NE(logged.find("plugin AUTO of the plugin list is not loaded"),
+              std::string::npos);
     logged.clear();
     ov_util_set_log_callback(nullptr);
     EXPECT_EQ(ov_core_create_with_config(file.c_str(), &other), OK);

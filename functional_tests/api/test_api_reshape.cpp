@@ -177,11 +177,11 @@ TEST_F(Reshape, RefusesWhatIsNoShape)
         const char *sentence;
     } cases[] = {
         {{{3, 2}, {2, 2}},
-         "the shape for input 'a' has a dimension that is no range of numbers"},
+         "the shape for input 'a' has a dimension that is not a valid range"},
         {{{-2, 2}, {2, 2}},
-         "the shape for input 'a' has a dimension that is no range of numbers"},
+         "the shape for input 'a' has a dimension that is not a valid range"},
         {{{1, -2}, {2, 2}},
-         "the shape for input 'a' has a dimension that is no range of numbers"},
+         "the shape for input 'a' has a dimension that is not a valid range"},
         {Dims(9, {1, 1}), "the shape for input 'a' has more than 8 dimensions"},
     };
     for (const auto &c : cases) {
@@ -232,7 +232,8 @@ TEST(ReshapeOfALanguageModel, BindsItsLengths)
         ASSERT_EQ(reshape(read, name, {{1, 1}, {8, 8}}), OK) << last_error();
     EXPECT_EQ(output(read).substr(0, 5), "{1,8,");
     EXPECT_EQ(reshape(read, "beam_idx", {{2, 2}}), GENERAL_ERROR);
-    EXPECT_NE(last_error().find("other inputs make it 1"), std::string::npos)
+    EXPECT_NE(last_error().find("the shapes of other inputs require 1"),
+              std::string::npos)
         << last_error();
     const Compiled compiled = compile(core.get(), read, "GPU");
     const Request r = make_request(compiled.get());

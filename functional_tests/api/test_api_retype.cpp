@@ -100,7 +100,8 @@ TEST_P(Retype, RefusesWhatHasNoTensors)
     EXPECT_EQ(xm_model_set_output_type(model.get(), 1, F16), UNKNOW_EXCEPTION);
     EXPECT_EQ(last_error(), "there is no output 1: the model has 1");
     EXPECT_EQ(xm_model_set_output_type(model.get(), 0, STRING), GENERAL_ERROR);
-    EXPECT_NE(last_error().find("cannot have tensors of type string"), std::string::npos)
+    EXPECT_NE(last_error().find("cannot take tensors of element type string"),
+              std::string::npos)
         << last_error();
 }
 

@@ -270,7 +270,7 @@ TEST_F(RemoteUsm, APointerThatIsNoneIsRefused)
     expect_error(ov_remote_context_create_tensor(c.get(), F32, {2, dims.data()}, 4, &t,
                                                  "SHARED_MEM_TYPE", "USM_USER_BUFFER",
                                                  "MEM_HANDLE", a.data()),
-                 "none of the OpenCL context's USM");
+                 "not USM of the OpenCL context");
 }
 
 TEST_F(RemoteAdder, AHostTensorIsATensorAsAnyOther)
@@ -333,7 +333,7 @@ TEST_F(RemoteAdder, ATensorHasTheShapeOfTheResult)
     EXPECT_EQ(Dims(found.dims, found.dims + found.rank), shape);
     ov_shape_free(&found);
     void *data = nullptr;
-    expect_error(ov_tensor_data(y.get(), &data), "the host has no pointer to them");
+    expect_error(ov_tensor_data(y.get(), &data), "to which the host has no pointer");
 }
 
 /* A model that is compiled for each set of shapes. */

@@ -158,7 +158,7 @@ TEST_F(RemoteModel, IdsThatAreNoneAreFound)
     compile_with("512");
     const Request r = make_request(compiled.get());
     feed(r, {1, 2, {1343, 9999999}, {}}, true);
-    expect_error(ov_infer_request_infer(r.get()), "is not a row of its table");
+    expect_error(ov_infer_request_infer(r.get()), "is not an index below");
     feed(r, {1, 2, {1343, 266}, {}}, true);
     infer(r);
 }

@@ -18,7 +18,7 @@ TEST_F(RemoteAdder, TheOwnContextOfAnotherCoreIsNoPlace)
     const Model add = read_text(other.get(), add_model());
     for (int i = 0; i < 3; i++)
         expect_error(ov_core_compile_model_with_context(other.get(), add.get(), c, 0, &m),
-                     "another core's own");
+                     "belongs to another core");
     const Compiled compiled = compile(other.get(), add.get(), "GPU");
     EXPECT_TRUE(make_request(compiled.get()));
 }
@@ -38,9 +38,9 @@ TEST_F(RemoteAdder, DevicesWithoutContextsSaySo)
     const Tensor t = tensor_of(gpu.get(), F32, shape, nullptr, nullptr);
     const Request r = make_request(compiled.get());
     expect_error(ov_infer_request_set_tensor(r.get(), "a", t.get()),
-                 "input 'a': this device takes no remote tensors");
+                 "input 'a': this device does not support remote tensors");
     expect_error(ov_infer_request_set_tensor(r.get(), "y", t.get()),
-                 "output 'y': this device takes no remote tensors");
+                 "output 'y': this device does not support remote tensors");
     EXPECT_EQ(c, nullptr);
 }
 
@@ -57,9 +57,9 @@ TEST_F(RemoteAdder, AContextNeedsHandlesThatGoTogether)
          {{"CONTEXT_TYPE", "VA_SHARED"}, {"VA_DEVICE", context}}},
         {"OCL_CONTEXT or OCL_QUEUE is missing", {{"CONTEXT_TYPE", "OCL"}}},
         {"OCL_CONTEXT is NULL", {{"CONTEXT_TYPE", "OCL"}, {"OCL_CONTEXT", nullptr}}},
-        {"the OpenCL queue is not of the OpenCL context",
+        {"the OpenCL queue does not belong to the given OpenCL context",
          {{"CONTEXT_TYPE", "OCL"}, {"OCL_CONTEXT", other}, {"OCL_QUEUE", queue}}},
-        {"has 1 devices, number 1 is none",
+        {"has 1 devices, so there is no device 1",
          {{"CONTEXT_TYPE", "OCL"},
           {"OCL_CONTEXT", context},
           {"OCL_CONTEXT_DEVICE_ID", "1"}}},
@@ -67,9 +67,9 @@ TEST_F(RemoteAdder, AContextNeedsHandlesThatGoTogether)
          {{"CONTEXT_TYPE", "OCL"},
           {"OCL_CONTEXT", context},
           {"OCL_CONTEXT_DEVICE_ID", "-1"}}},
-        {"TILE_ID is 0: parts of a device",
+        {"TILE_ID is 0: the tiles of a device",
          {{"CONTEXT_TYPE", "OCL"}, {"OCL_CONTEXT", context}, {"TILE_ID", "0"}}},
-        {"NO_SUCH_KEY is no key", {{"NO_SUCH_KEY", "1"}}},
+        {"NO_SUCH_KEY is not a property", {{"NO_SUCH_KEY", "1"}}},
     };
     for (const auto &t : cases)
         expect_error(ov_core_create_context_props(core.get(), "GPU", t.keys.size(),
@@ -145,7 +145,7 @@ TEST_F(RemoteAdder, AResultThatDoesNotFitIsAnError)
     set_host(r, "b", b);
     set(r, "y", tensor_of(c.get(), F32, {rows - 1, 2}, nullptr, nullptr));
     expect_error(ov_infer_request_infer(r.get()),
-                 "output 'y' has 2400 bytes, its memory on the device 2392");
+                 "output 'y' needs 2400 bytes, but its device memory has 2392");
     set(r, "y", tensor_of(c.get(), F32, shape, nullptr, nullptr));
     infer(r);
 }
@@ -158,7 +158,7 @@ TEST_F(RemoteAdder, OwnMemoryGrowsThatOfOthersDoesNot)
     EXPECT_EQ(ov_tensor_set_shape(own.get(), {2, more.data()}), OK) << last_error();
     const Tensor his = tensor_of(c.get(), F32, shape, "OCL_BUFFER", make_mem(n_bytes));
     expect_error(ov_tensor_set_shape(his.get(), {2, more.data()}),
-                 "it has 2400 bytes, the new shape needs 2408");
+                 "has 2400 bytes, but the new shape needs 2408");
 }
 
 TEST_F(RemoteAdder, NullIsAnInvalidParameter)

@@ -164,13 +164,15 @@ TEST_P(RuntimeModel, CanBeNeitherCompiledNorReshaped)
     ov_compiled_model_t *again = nullptr;
     EXPECT_EQ(ov_core_compile_model(core.get(), runtime.get(), GetParam(), 0, &again),
               GENERAL_ERROR);
-    EXPECT_EQ(last_error(), "a runtime model describes what runs; it cannot be compiled");
+    EXPECT_EQ(last_error(),
+              "a runtime model only describes a compiled model; it cannot be compiled");
     EXPECT_EQ(again, nullptr);
     int64_t dims[] = {5, 2};
     ov_partial_shape_t shape = {};
     ASSERT_EQ(ov_partial_shape_create_static(2, dims, &shape), OK);
     EXPECT_EQ(ov_model_reshape_input_by_name(runtime.get(), "a", shape), GENERAL_ERROR);
-    EXPECT_EQ(last_error(), "a runtime model describes what runs; it cannot be reshaped");
+    EXPECT_EQ(last_error(),
+              "a runtime model only describes a compiled model; it cannot be reshaped");
     ov_partial_shape_free(&shape);
 }
 
@@ -329,12 +331,13 @@ TEST(SavedModel, IsNotWrittenOverItself)
         << last_error();
     Model copy(m);
     EXPECT_EQ(xm_model_save(copy.get(), path.c_str()), GENERAL_ERROR);
-    EXPECT_NE(last_error().find("the model's own weights are in it"), std::string::npos)
+    EXPECT_NE(last_error().find("this file holds the weights of the model"),
+              std::string::npos)
         << last_error();
     EXPECT_EQ(xm_model_save(copy.get(), bin.c_str()), GENERAL_ERROR)
         << "the model's text in place of its weights";
     EXPECT_EQ(last_error(),
-              "cannot write '" + bin + "': the model's own weights are in it");
+              "cannot write '" + bin + "': this file holds the weights of the model");
     EXPECT_FALSE(std::ifstream(bin + ".bin").good());
     EXPECT_EQ(xm_model_save(copy.get(), file_name("self2.xml").c_str()), OK)
         << last_error();
@@ -357,7 +360,7 @@ TEST(SavedModel, IsNotWrittenOverAGgufFileThatItWasReadFrom)
     Model model(m);
     EXPECT_EQ(xm_model_save(m, path.c_str()), GENERAL_ERROR);
     EXPECT_EQ(last_error(),
-              "cannot write '" + path + "': the model's own weights are in it");
+              "cannot write '" + path + "': this file holds the weights of the model");
     EXPECT_EQ(std::filesystem::file_size(path), size);
     remove(path.c_str());
 }

@@ -372,13 +372,14 @@ TEST_F(Sequences, RefuseWhatMakesNoSense)
                    foreign = make_sequence(other.get());
     const int32_t ids[] = {5, VOCABULARY, 6};
     expect_refused(batch, {{own.get(), ids, 1, 1}, {foreign.get(), ids, 1, 1}},
-                   PARAMETER_MISMATCH, "entry 1: the sequence is another model's");
-    expect_refused(batch, {{own.get(), ids, 1, 2}}, GENERAL_ERROR,
-                   "sequence 0: logits of 2 tokens are wanted, 1 are fed");
+                   PARAMETER_MISMATCH, "entry 1: the sequence belongs to another model");
+    expect_refused(
+        batch, {{own.get(), ids, 1, 2}}, GENERAL_ERROR,
+        "sequence 0: the logits of 2 tokens are requested, but only 1 tokens are run");
     expect_refused(batch, {{own.get(), ids, 0, 0}}, GENERAL_ERROR,
-                   "there are no tokens to feed to sequence 0");
+                   "there are no tokens to run for sequence 0");
     expect_refused(batch, {{own.get(), ids, 1, 1}, {own.get(), ids, 1, 1}}, GENERAL_ERROR,
-                   "sequences 0 and 1 are the same one");
+                   "entries 0 and 1 name the same sequence");
     const xm_batch_entry_t unknown = {own.get(), ids, 3, 1};
     EXPECT_EQ(xm_batch_run(batch.get(), &unknown, 1), GENERAL_ERROR);
     EXPECT_NE(last_error().find("1536"), std::string::npos) << last_error();
@@ -387,7 +388,7 @@ TEST_F(Sequences, RefuseWhatMakesNoSense)
     ASSERT_EQ(xm_batch_run(batch.get(), &right, 1), OK) << last_error();
     size_t found = 0;
     EXPECT_EQ(xm_sequence_match(own.get(), ids, 3, &found), PARAMETER_MISMATCH);
-    EXPECT_EQ(last_error(), "a sequence that holds tokens takes over no others");
+    EXPECT_EQ(last_error(), "only an empty sequence can take over cached tokens");
 }
 
 /* Models without sequences, and models compiled for something else. */
@@ -399,11 +400,11 @@ TEST_F(Sequences, NeedAModelOfTheirKind)
     const Compiled adder = compile(core->get(), sum.get(), "GPU"),
                    reference = compile(core->get(), sum.get());
     EXPECT_EQ(xm_sequence_create(adder.get(), &s), NOT_IMPLEMENTED);
-    EXPECT_EQ(last_error(), "the model has no context that sequences could hold");
+    EXPECT_EQ(last_error(), "the model has no KV cache that sequences could hold");
     EXPECT_EQ(xm_batch_create(adder.get(), &b), NOT_IMPLEMENTED);
     EXPECT_NE(last_error().find("no states"), std::string::npos) << last_error();
     EXPECT_EQ(xm_sequence_create(reference.get(), &s), NOT_IMPLEMENTED);
-    EXPECT_EQ(last_error(), "this device has no sequences");
+    EXPECT_EQ(last_error(), "this device does not support sequences");
     EXPECT_EQ(xm_batch_create(reference.get(), &b), NOT_IMPLEMENTED);
     EXPECT_EQ(xm_batch_create(plain->get(), &b), NOT_IMPLEMENTED);
     EXPECT_NE(last_error().find("XM_SEQUENCES"), std::string::npos) << last_error();
@@ -436,7 +437,7 @@ TEST_F(Sequences, TakeNoNull)
     EXPECT_EQ(xm_batch_logits(nullptr, 0, &logits, &n, &m), INVALID_C_PARAM);
     EXPECT_EQ(xm_batch_logits(batch.get(), 0, nullptr, &n, &m), INVALID_C_PARAM);
     EXPECT_EQ(xm_batch_logits(batch.get(), 0, &logits, &n, &m), OUT_OF_BOUNDS)
-        << "nothing has run";
+        << "no measured run has ended yet";
     EXPECT_EQ(xm_batch_cancel(nullptr), INVALID_C_PARAM);
     const xm_batch_entry_t nobody = {nullptr, &id, 1, 1},
                            nothing = {own.get(), nullptr, 1, 1},

@@ -247,12 +247,13 @@ TEST_F(Bench, CtrlCWhileItCoolsOffLeavesNoResult)
 {
     Program p({"bench", "-m", model, "-p", "2,4", "-n", "0", "-r", "1", "--delay",
                "1000000", "-o", "json", "--progress"});
-    p.wait_for_errors("cooling off\n");
+    p.wait_for_errors("waiting before the test\n");
     p.interrupt();
     const Outcome o = p.finish();
     EXPECT_EQ(o.code, 130);
     EXPECT_TRUE(ends_with(o.err, "xemoe: stopped by Ctrl-C\n")) << o.err;
-    EXPECT_EQ(o.err.rfind("xemoe: test 1 of 2: cooling off\n", 0), 0u) << o.err;
+    EXPECT_EQ(o.err.rfind("xemoe: test 1 of 2: waiting before the test\n", 0), 0u)
+        << o.err;
     EXPECT_EQ(o.out, "");
 }
 
@@ -276,10 +277,9 @@ TEST_F(Bench, ThreadsAreIgnoredOnAGpuWithASentence)
                            "8", "--poll", "50", "-dev", "GPU,GPU", "-o", "json"},
                           {"XM_DEVICE_AS=tgl"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.err,
-                         "xemoe: option --threads means nothing to a GPU and is "
-                         "ignored\n"
-                         "xemoe: option --poll means nothing to a GPU and is ignored\n"))
+    EXPECT_TRUE(contains(
+        o.err, "xemoe: option --threads has no effect on a GPU and is ignored\nxemoe: "
+               "option --poll has no effect on a GPU and is ignored\n"))
         << o.err;
     EXPECT_EQ(count(o.err, "is ignored"), 2u) << "once, not for each device: " << o.err;
     EXPECT_EQ(Json(o.out).number("/1/n_threads"), 0);
@@ -308,7 +308,10 @@ static const Mistake mistakes[] = {
      "option -ctk takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic, found 'q9'"},
     {"Ubatch", {"-m", model, "-ub", "100000"}, 2, "option -ub is 100000: expected 1 to"},
     {"Offload", {"-m", model, "--offload", "101"}, 2, "option --offload is 101: "},
-    {"Layers", {"-m", model, "-ngl", "20"}, 2, "the device has all layers; found '20'"},
+    {"Layers",
+     {"-m", model, "-ngl", "20"},
+     2,
+     "all layers are on the device; found '20'"},
     {"LayersList", {"-m", model, "-ngl", "99,0"}, 2, "found '99,0'"},
     {"Attention", {"-m", model, "-fa", "off"}, 2, "--flash-attn takes auto, on or 1"},
     {"ExpertsOnCpu", {"-m", model, "-ncmoe", "4"}, 2, "--offload"},

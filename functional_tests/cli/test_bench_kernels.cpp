@@ -86,14 +86,14 @@ TEST_P(BenchKernelsMistakes, GetOneSentence)
 static const Mistake mistakes[] = {
     {"Option", {"--secnds", "1"}, 2, "did you mean --seconds? See '"},
     {"Word", {"model.gguf"}, 2, "model.gguf"},
-    {"ListOfJson", {"--list", "--json"}, 2, "--list prints lines"},
+    {"ListOfJson", {"--list", "--json"}, 2, "--list cannot be combined"},
     {"NoTime", {"--seconds", "0"}, 2, "option --seconds takes a number above 0"},
     {"NoFile", {"--list", "-f", "absent.txt"}, 3, "'absent.txt' cannot be read"},
     {"Folder", {"--list", "-f", "/"}, 3, "'/' cannot be read"},
-    {"NoneLeftToTime", {"--filter", "q9"}, 2, "no problem has 'q9'"},
-    {"NoneLeft", {"--list", "--filter", "q9"}, 2, "no problem has 'q9'"},
-    {"Device", {"--device", "GPU.99"}, 4, "there is no 'GPU.99'"},
-    {"DeviceName", {"--device", "TPU"}, 4, "there is no 'TPU'"},
+    {"NoneLeftToTime", {"--filter", "q9"}, 2, "no problem contains 'q9'"},
+    {"NoneLeft", {"--list", "--filter", "q9"}, 2, "no problem contains 'q9'"},
+    {"Device", {"--device", "GPU.99"}, 4, "there is no device 'GPU.99'"},
+    {"DeviceName", {"--device", "TPU"}, 4, "there is no device 'TPU'"},
 };
 INSTANTIATE_TEST_SUITE_P(CommandLine, BenchKernelsMistakes, testing::ValuesIn(mistakes),
                          mistake_name);
@@ -106,11 +106,12 @@ TEST(BenchKernels, NamesTheLineThatIsNoProblem)
 {
     const Line lines[] = {
         {"lnear N=1", "expected linear, moe or attention"},
-        {"linear N=64 K=256 T=1 u4 g128", "expected element types"},
-        {"linear N=64 T=1 u4 g128 f16", "a size is missing"},
+        {"linear N=64 K=256 T=1 u4 g128", "expected the element types"},
+        {"linear N=64 T=1 u4 g128 f16", "a size of the problem is missing"},
         {"linear N=-64 K=256 T=1 u4 g128 f16", "'N=-64' is neither"},
         {"linear N=64 K=200 T=1 q4_k f16", "the group does not divide the columns"},
-        {"moe E=2 K=3 H=256 I=256 T=1 u4 g128 f16", "K is above E"},
+        {"moe E=2 K=3 H=256 I=256 T=1 u4 g128 f16",
+         "K, the chosen experts, is above E, all experts"},
     };
     Folder folder("kernels");
     for (const Line &line : lines) {

@@ -270,7 +270,7 @@ TEST_P(Benchmark, TakesInputsFromFiles)
     expect_complete(go({folder / "a64.npy," + folder / "a.npy", folder / "b.bin"}));
     r = go({"a:" + folder / "a.npy", "b:" + folder / "short.bin"});
     EXPECT_EQ(r.outcome.code, 1);
-    EXPECT_TRUE(r.says("it has 20 bytes, and input 'b' takes 24")) << r.outcome.out;
+    EXPECT_TRUE(r.says("it has 20 bytes, but input 'b' takes 24")) << r.outcome.out;
     r = go({"a:" + folder / "wide.npy"});
     EXPECT_EQ(r.outcome.code, 1);
     EXPECT_TRUE(r.says("takes [?,2], found [3,3]")) << r.outcome.out;
@@ -279,12 +279,12 @@ TEST_P(Benchmark, TakesInputsFromFiles)
         r = go({"a:" + folder / "a.npy", "b:" + folder / file});
         EXPECT_EQ(r.outcome.code, 1);
         EXPECT_TRUE(
-            r.says("its shape is " + std::string(shape) + ", and input 'b' takes [3,2]"))
+            r.says("its shape is " + std::string(shape) + ", but input 'b' takes [3,2]"))
             << r.outcome.out;
     }
     r = go({"a:" + folder / "ints.npy"});
     EXPECT_EQ(r.outcome.code, 1);
-    EXPECT_TRUE(r.says("it holds i64, and input 'a' takes f32")) << r.outcome.out;
+    EXPECT_TRUE(r.says("it holds i64, but input 'a' takes f32")) << r.outcome.out;
 }
 
 /* Files of 3 rows and of 1: in full mode a request reads them in turn, otherwise it keeps the
@@ -316,7 +316,7 @@ TEST_P(Benchmark, WritesTheGraphThatRuns)
     const std::string path = folder / "graph.xml";
     auto r = bench(small().mlp, {"-niter", "1", "-exec_graph_path", path});
     expect_complete(r);
-    EXPECT_TRUE(r.says("[ INFO ] The graph that runs is stored to " + path + "\n"));
+    EXPECT_TRUE(r.says("[ INFO ] The runtime model is stored to " + path + "\n"));
     const std::string graph = read_file(path);
     EXPECT_TRUE(contains(graph, "<net name=\"mlp\""));
     EXPECT_TRUE(contains(graph, "execType="));
@@ -405,7 +405,7 @@ TEST_P(Benchmark, TakesTheTokensOfAFile)
     const auto both = bench(language, {"-niter", "2", "-nireq", "1", "-data_shape",
                                        "input_ids[1,4]", "-i", files[0].first});
     EXPECT_EQ(both.outcome.code, 1);
-    EXPECT_TRUE(both.says(", and input 'input_ids' takes [1,4]")) << both.outcome.out;
+    EXPECT_TRUE(both.says(", but input 'input_ids' takes [1,4]")) << both.outcome.out;
 }
 
 /* Integers of other types are accepted if all values fit. */
@@ -421,12 +421,12 @@ TEST(BenchmarkFiles, AreNotCutToTheInputsType)
         {"beam_idx", "<i8", zero, nullptr},
         {"beam_idx", "|u1", std::string(1, '\0'), nullptr},
         {"beam_idx", "<i8", std::string(4, '\0') + "\1" + std::string(3, '\0'),
-         "its number 0 is 4294967296, and input 'beam_idx' takes i32"},
+         "its element 0 is 4294967296, but input 'beam_idx' takes i32"},
         {"beam_idx", "<u4", "\xff\xff\xff\xff",
-         "its number 0 is 4294967295, and input 'beam_idx' takes i32"},
+         "its element 0 is 4294967295, but input 'beam_idx' takes i32"},
         {"input_ids", "<u8", zero, nullptr},
         {"input_ids", "<u8", high,
-         "its number 0 is 9223372036854775808, and input 'input_ids' takes i64"},
+         "its element 0 is 9223372036854775808, but input 'input_ids' takes i64"},
     };
     for (const auto &row : rows) {
         const bool is_beam = std::string(row.input) == "beam_idx";

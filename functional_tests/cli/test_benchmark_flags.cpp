@@ -81,9 +81,9 @@ static const Wrong refused[] = {
     {{"-data_shape", "data[1,16],data[2,16]"}, 2, "names 'data' twice"},
     {{"-layout", "data"}, 2, "option -layout takes layouts as"},
     {{"-layout", "data[NN]"}, 2, "option -layout: "},
-    {{"-ip", "zz"}, 2, "option -ip takes types as f32 and i64, and 'zz' is none"},
-    {{"-op", "prob:"}, 2, "option -op takes types as f32 and i64, and '' is none"},
-    {{"-iop", "data:f32, prob:zz"}, 2, "option -iop takes types"},
+    {{"-ip", "zz"}, 2, "option -ip takes element types such as f32 and i64, found 'zz'"},
+    {{"-op", "prob:"}, 2, "option -op takes element types such as f32 and i64, found ''"},
+    {{"-iop", "data:f32, prob:zz"}, 2, "option -iop takes element types"},
     {{"-nireq", "4294967296"}, 2, "option -nireq takes a whole number up to 4294967295"},
     {{"-nthreads", "4294967296"}, 2, "option -nthreads takes a whole number up to"},
     {{"-infer_precision", "zz"}, 2, "option -infer_precision takes types"},
@@ -103,10 +103,13 @@ TEST(BenchmarkFlags, ThatAreWrongAreTheCommandLines)
 }
 
 static const Wrong failures[] = {
-    {{"-ip", "u4"}, 1, "-ip u4: 'data_node' of type f32 cannot have tensors of type u4"},
+    {{"-ip", "u4"},
+     1,
+     "-ip u4: 'data_node' has element type f32 and cannot take tensors of element type "
+     "u4"},
     {{"-ip", "f16", "-lfile"},
      1,
-     "-ip f16: 'data' is of type f32, and a compiled model's tensors are not converted"},
+     "-ip f16: 'data' has type f32, and tensors of a compiled model are not converted"},
     {{"-iop", "data:f32, nope:f32"}, 1, "-iop: the model has no node 'nope'"},
     {{"-ip", "prob:f32"}, 1, "-ip: the model has no node 'prob'"},
     {{"-iop", "prob:string"}, 1, "-iop string: "},
@@ -190,9 +193,9 @@ TEST(BenchmarkFlags, TakeListsOfDevices)
 {
     if (!has_device())
         GTEST_SKIP() << "no OpenCL device";
-    const char *const alone = "xemoe: warning: device HETERO:CPU,REFERENCE runs on CPU "
-                              "alone: the other devices of the list are not used; "
-                              "MESH: with that list splits the model\n";
+    const char *const alone =
+        "xemoe: warning: device HETERO:CPU,REFERENCE uses CPU alone: the other devices "
+        "of the list are not used; MESH: with the same list splits the model over them\n";
     const std::pair<const char *, std::string> cases[] = {
         {"AUTO", ""},
         {"AUTO:-GPU", ""},

@@ -21,8 +21,8 @@ TEST(BenchmarkGroups, RepeatTheOnlyShapeOfAnInput)
         small().pair, flags + Words{"-data_shape", "a[1,2][5,2][7,2],b[1,2][5,2]"});
     EXPECT_EQ(uneven.outcome.code, 1);
     EXPECT_TRUE(
-        uneven.says("[ ERROR ] -data_shape: input 'b' has 2 shapes and another has 3; "
-                    "every input needs one, or as many\n"))
+        uneven.says("[ ERROR ] -data_shape: input 'b' has 2 shapes, but another input "
+                    "has 3; every input needs one shape or the same number\n"))
         << uneven.outcome.out;
 }
 
@@ -119,10 +119,10 @@ TEST(BenchmarkFiles, ThatAreWrongAreToldBeforeTheModelIsCompiled)
     } wrong[] = {
         {{"picture.png"}, "is a picture"},
         {{"/nonexistent.npy"}, "/nonexistent.npy"},
-        {{"nope:x.npy"}, "-i: the model has no input 'nope', and there is no file "},
-        {{"a.npy", "b.npy"}, "is for no input of the model"},
-        {{folder / "short.bin"}, "it has 3 bytes, and input 'data' takes 128"},
-        {{folder / "shape.npy"}, "its shape is [3,5], and input 'data' takes [2,16]"},
+        {{"nope:x.npy"}, "-i: there is neither an input 'nope' of the model nor a file "},
+        {{"a.npy", "b.npy"}, "names no input of the model"},
+        {{folder / "short.bin"}, "it has 3 bytes, but input 'data' takes 128"},
+        {{folder / "shape.npy"}, "its shape is [3,5], but input 'data' takes [2,16]"},
     };
     for (const auto &w : wrong) {
         const auto r = on_host(small().mlp, Words{"-niter", "1", "-i"} + w.files);

@@ -72,7 +72,7 @@ TEST_F(BenchmarkNames, OfNoInputAreRefused)
         EXPECT_TRUE(r.says("nope")) << r.outcome.out;
     }
     EXPECT_TRUE(bench({"-ip", "s:f32"}).says("-ip: the model has no node 's'"));
-    EXPECT_TRUE(bench({"-i", "s:" + mask}).says("-i: the model has no input 's'"));
+    EXPECT_TRUE(bench({"-i", "s:" + mask}).says("-i: there is neither an input 's'"));
 }
 
 /* A result has the name of the node that computes it. */
@@ -96,7 +96,7 @@ TEST(BenchmarkBatch, IsTheFirstDimensionWhereNoLayoutSaysOtherwise)
     auto r = on_host(small().mlp, {"-b", "5", "-niter", "4"});
     expect_complete(r);
     EXPECT_TRUE(r.says("[ WARNING ] -b: no layout says which dimension of input 'data' "
-                       "is the batch: the first one is taken\n"));
+                       "is the batch: the first one is used\n"));
     EXPECT_TRUE(r.says("[ INFO ] Model batch size: 5\n"));
     EXPECT_TRUE(r.says("[ INFO ] Reshaping model: 'data': [5,16]\n"));
     EXPECT_TRUE(r.says("data (node: data_node) : f32 / [N,...] / [5,16]\n"));

@@ -65,7 +65,7 @@ TEST(BenchmarkShapes, OfFewerGroupsThanRequestsMakeNoRounds)
         small().rows, {"-data_shape", "data[1,16][4,16]", "-niter", "4", "-nireq", "3"});
     expect_complete(r);
     EXPECT_EQ(r.count(), 6.0);
-    EXPECT_TRUE(r.says("-niter 4 becomes 6: whole rounds of the requests"));
+    EXPECT_TRUE(r.says("-niter 4 is rounded up to 6, whole rounds of the requests"));
 }
 
 static const Wrong wrong_shapes[] = {
@@ -74,14 +74,16 @@ static const Wrong wrong_shapes[] = {
     {{"-data_shape", "data[16]"}, 1, "takes [?,16], found [16]"},
     {{"-data_shape", "other[1,16]"}, 1, "names an input that the model does not have"},
     {{"-layout", "other[NC]"}, 1, "-layout: the model has no input 'other'"},
-    {{"-layout", "data[NCHW]"}, 1, "'data' has 2 dimensions, which is not [N,C,H,W]"},
+    {{"-layout", "data[NCHW]"},
+     1,
+     "'data' has 2 dimensions, which does not match [N,C,H,W]"},
     {{"-b", "4", "-layout", "[DC]"}, 1, "-b 4 needs a layout with N"},
     {{"-shape", "other[1,16]"}, 1, "-shape: the model has no input 'other'"},
     {{"-shape", "data[1,16,1]"}, 1, "-shape: input 'data' has 2 dimensions, found 3"},
     {{"-shape", "data[1,17]"}, 1, "the model cannot be reshaped: "},
     {{"-shape", "data[2..4,16]"}, 1, "Input data is dynamic. Provide data shapes!"},
     {{"-shape", "data[2..4,16]", "-data_shape", "data[5,16]"}, 1, "takes [2..4,16]"},
-    {{"-lfile", "-shape", "data[1,16]"}, 1, "compiled or imported at once"},
+    {{"-lfile", "-shape", "data[1,16]"}, 1, "compiled directly or imported"},
 };
 
 TEST(BenchmarkShapes, ThatDoNotFitAreErrors)

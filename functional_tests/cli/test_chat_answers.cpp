@@ -185,8 +185,8 @@ TEST_F(Context, OldTurnsAreLeftOutWithANotice)
 {
     Outcome o = talk(folder, four, {"-c", "80", "--system", "Be kind.", "--json"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(
-        contains(o.err, "outgrown the context of 80 tokens: its oldest 2 messages"))
+    EXPECT_TRUE(contains(
+        o.err, "no longer fits into the context of 80 tokens: its oldest 2 messages"))
         << o.err;
     Json json(o.out);
     EXPECT_EQ(json.text("/messages/0/role"), "system");
@@ -201,9 +201,9 @@ TEST_F(Context, ComesOutOfTheConfiguration)
     folder.write("config.json", R"({"text_config": {"max_position_embeddings": 80}})");
     Outcome o = talk(folder, four, {"--system", "Be kind."});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.err, "outgrown the context of 80 tokens")) << o.err;
+    EXPECT_TRUE(contains(o.err, "no longer fits into the context of 80 tokens")) << o.err;
     o = talk(folder, "", {"-c", "81"});
-    EXPECT_TRUE(contains(o.err, "exceeds the 80 that the model was trained for"));
+    EXPECT_TRUE(contains(o.err, "exceeds the 80 for which the model was trained"));
     EXPECT_EQ(talk(folder, "", {"-c", "80"}).err, "");
 }
 
@@ -217,7 +217,8 @@ TEST_F(Context, AMessageThatDoesNotFitIsRefusedAndTheConversationGoesOn)
                          "\nWhat is the capital of Japan?\n",
                      {"-c", "80", "--json"});
     EXPECT_EQ(o.code, 1) << o.err;
-    EXPECT_TRUE(contains(o.err, "leaves no room in a context of 80: it is not sent"))
+    EXPECT_TRUE(
+        contains(o.err, "leaves no room in a context of 80 tokens: it is not sent"))
         << o.err;
     Json json(o.out);
     EXPECT_EQ(json.text("/messages/1/content"), "The capital of Italy is Rome.");

@@ -60,8 +60,9 @@ TEST_F(ChatFailures, WithoutATemplateTheOptionIsNamed)
     std::filesystem::remove(folder / file);
     const Outcome without = talk(std::string(italy) + "\n", {"-d", "REFERENCE"});
     EXPECT_EQ(without.code, 3) << without.err;
-    EXPECT_EQ(without.err.rfind("xemoe: no chat template in '", 0), 0u) << without.err;
-    EXPECT_TRUE(ends_with(without.err, "; --chat-template FILE gives one\n"))
+    EXPECT_EQ(without.err.rfind("xemoe: there is no chat template in '", 0), 0u)
+        << without.err;
+    EXPECT_TRUE(ends_with(without.err, "; give one with --chat-template FILE\n"))
         << without.err;
     folder.write("other.jinja", text);
     EXPECT_EQ(talk(std::string(italy) + "\n",
@@ -76,7 +77,7 @@ TEST_F(ChatFailures, ATemplateThatRefusesAMessageTakesItBack)
     Outcome o = talk(lines, {"-d", "REFERENCE", "--json"});
     EXPECT_EQ(o.code, 1) << o.err;
     EXPECT_TRUE(contains(o.err, "secrets are not told")) << o.err;
-    EXPECT_TRUE(contains(o.err, "xemoe: the message is taken back\n")) << o.err;
+    EXPECT_TRUE(contains(o.err, "xemoe: the message is removed\n")) << o.err;
     Json json(o.out);
     EXPECT_EQ(yyjson_arr_size(json.at("/messages")), 4u) << o.out;
     EXPECT_EQ(json.text("/messages/3/content"), rome);
@@ -114,9 +115,9 @@ TEST_F(ChatFailures, TheMemoryOfTheCacheDropsOldTurns)
                            "12",   "--json", "--temp",      "0"};
     Outcome o = talk(lines, options);
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.err, "the conversation has outgrown the KV cache of "))
+    EXPECT_TRUE(contains(o.err, "the conversation no longer fits into the KV cache of "))
         << o.err;
-    EXPECT_TRUE(contains(o.err, "messages are left out from here on")) << o.err;
+    EXPECT_TRUE(contains(o.err, "messages are left out from now on")) << o.err;
     Json json(o.out);
     EXPECT_EQ(yyjson_arr_size(json.at("/messages")), 10u);
     EXPECT_EQ(json.at("/failed"), nullptr) << o.out;
@@ -131,7 +132,7 @@ TEST_F(ChatFailures, AMessageBeyondTheMemoryOfTheCacheIsTakenBack)
     Outcome o = talk(me(600) + italy + "\n" + me(600) + italy + "\n",
                      {"--kv", "f16", "--kv-memory", "1", "--json", "-n", "20"});
     EXPECT_EQ(o.code, 1) << o.err;
-    EXPECT_EQ(count(o.err, "xemoe: the message is taken back\n"), 2u) << o.err;
+    EXPECT_EQ(count(o.err, "xemoe: the message is removed\n"), 2u) << o.err;
     EXPECT_TRUE(contains(o.err, "the KV cache is full")) << o.err;
     Json json(o.out);
     EXPECT_EQ(yyjson_arr_size(json.at("/failed")), 2u);

@@ -282,7 +282,7 @@ TEST_F(ChatSettings, DefaultIsWhatTheChatBeganWith)
             EXPECT_TRUE(contains(lines[n + i], "set in this chat")) << lines[n + i];
         }
     }
-    EXPECT_TRUE(contains(talk("/help\n").err, "default as VALUE"));
+    EXPECT_TRUE(contains(talk("/help\n").err, "VALUE default restores"));
 }
 
 TEST_F(ChatSettings, WordsOfTheListAreTaken)
@@ -312,7 +312,7 @@ TEST_F(ChatSettings, WrongValuesSayTheRange)
         {"/set seed x", "xemoe: /set seed takes a whole number from 0 to"},
         {"/set typical 2", "xemoe: /set typical takes a number from 0 up to 1, found 2"},
         {"/set mirostat 3", "xemoe: /set mirostat takes a whole number from 0 up to 2"},
-        {"/set mirostat 1", "xemoe: /set mirostat takes 2, for its second version, or 0"},
+        {"/set mirostat 1", "xemoe: /set mirostat takes 0 or 2, for Mirostat 2.0"},
         {"/set tokens 0",
          "xemoe: /set tokens takes a whole number from 1 to 16777216, or -1"},
         {"/set context 99999999999", "xemoe: /set context takes at most"},
@@ -339,8 +339,7 @@ TEST_F(ChatSettings, AConversationIsSavedAndGoesOn)
                      {"--system", "Be kind."});
     EXPECT_EQ(o.code, 1) << "a file is there already: " << o.err;
     EXPECT_TRUE(contains(o.err, "3 messages are saved")) << o.err;
-    EXPECT_TRUE(contains(o.err, "' is there already: /save! writes over a file"))
-        << o.err;
+    EXPECT_TRUE(contains(o.err, "' exists already: /save! replaces a file")) << o.err;
     EXPECT_TRUE(contains(o.err, "5 messages are saved")) << o.err;
     struct stat st;
     ASSERT_EQ(stat(file.c_str(), &st), 0);
@@ -350,13 +349,15 @@ TEST_F(ChatSettings, AConversationIsSavedAndGoesOn)
     EXPECT_EQ(yyjson_arr_size(saved.at("/messages")), 5u);
     o = talk("/load " + file + "\n" + italy + "/save! " + file + "\n", {"--json"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.err, "that of the file, 5 messages")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the conversation of the file is loaded, 5 messages"))
+        << o.err;
     EXPECT_TRUE(contains(o.err, "7 messages are saved")) << o.err;
     EXPECT_EQ(Json(o.out).text("/messages/6/content"), rome);
     /* the form that --json prints is accepted, too */
     folder.write("printed.json", o.out);
     o = talk("/load " + (folder / "printed.json") + "\n");
-    EXPECT_TRUE(contains(o.err, "that of the file, 7 messages")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the conversation of the file is loaded, 7 messages"))
+        << o.err;
 }
 
 TEST_F(ChatSettings, ATildeIsTheHomeFolder)
@@ -367,7 +368,8 @@ TEST_F(ChatSettings, ATildeIsTheHomeFolder)
     const Words words = {"chat", "-m", folder / "model", "-d", "REFERENCE", "-n", "12"};
     const Outcome o = Program(words, {"HOME=" + folder.path}, folder / "lines").finish();
     EXPECT_TRUE(contains(o.err, "2 messages are saved")) << o.err;
-    EXPECT_TRUE(contains(o.err, "that of the file, 2 messages")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the conversation of the file is loaded, 2 messages"))
+        << o.err;
     EXPECT_TRUE(contains(o.err, "cannot read '~nobody/saved.json': No such")) << o.err;
     EXPECT_EQ(yyjson_arr_size(Json(read_file(folder / "saved.json")).at("/messages")),
               2u);
@@ -382,10 +384,10 @@ TEST_F(ChatSettings, FilesThatAreNoConversationAreRefused)
         {"", "cannot read '"},
         {"{\"messages\": [", "cannot read '"},
         {nested, "cannot read '"},
-        {"[]", "it is no JSON object"},
+        {"[]", "it is not a JSON object"},
         {"{}", "'messages'"},
         {R"({"messages": {}})", "'messages'"},
-        {R"({"messages": [1]})", "message 1: it is no object"},
+        {R"({"messages": [1]})", "message 1: it is not an object"},
         {R"({"messages": [{"role": "user"}]})", "message 1: there is no 'content'"},
         {R"({"messages": [{"role": 1, "content": "x"}]})", "message 1: 'role'"},
         {R"({"messages": [{"role": "user", "content": ["x"]}]})", "message 1: 'content'"},
@@ -395,7 +397,7 @@ TEST_F(ChatSettings, FilesThatAreNoConversationAreRefused)
             "content": "x"}]})",
          "message 2: 'role' is 'system', expected 'assistant'"},
         {R"({"messages": [{"role": "user", "content": "x"}]})",
-         "the last message is a user's: it has no answer"},
+         "the last message comes from the user and has no answer"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}",
          "cannot read '"},
     };
@@ -415,13 +417,13 @@ TEST_F(ChatSettings, PathsThatAreNoFilesAreRefused)
     const struct {
         std::string line, said;
     } cases[] = {
-        {"/load " + (folder / "pipe"), "it is no regular file"},
-        {"/load /dev/zero", "it is no regular file"},
-        {"/load " + folder.path, "it is no regular file"},
+        {"/load " + (folder / "pipe"), "it is not a regular file"},
+        {"/load /dev/zero", "it is not a regular file"},
+        {"/load " + folder.path, "it is not a regular file"},
         {"/load " + (folder / "nowhere"),
          "xemoe: cannot read '" + (folder / "nowhere") + "': No such file"},
-        {"/save! " + (folder / "pipe"), "is no regular file"},
-        {"/save! " + folder.path, "is no regular file"},
+        {"/save! " + (folder / "pipe"), "is not a regular file"},
+        {"/save! " + folder.path, "is not a regular file"},
         {"/save /nowhere/x", "cannot be written: No such file"},
         {"/save! /nowhere/x", "cannot be written: No such file"},
         {"/save", "/save needs a file: /save FILE"},
@@ -461,7 +463,7 @@ TEST_F(ChatSettings, HelpListsAllCommandsAndAWrongOneNamesTheNearest)
         << o.err;
     EXPECT_TRUE(contains(o.err, "there is no command /stat: did you mean /stats?"));
     EXPECT_TRUE(contains(o.err, "there is no command /xyzzy; /help lists them"));
-    EXPECT_TRUE(contains(o.err, "/reset takes no words behind it"));
+    EXPECT_TRUE(contains(o.err, "/reset takes no arguments"));
     Json json(o.out);
     EXPECT_EQ(yyjson_arr_size(json.at("/messages")), 4u) << o.out;
     EXPECT_EQ(json.text("/messages/0/content"), "/usr/bin is what?");
@@ -474,9 +476,8 @@ TEST_F(ChatSettings, StatsTellTokensMemoryAndSpeed)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.err, "conversation 0 messages")) << o.err;
     EXPECT_TRUE(contains(o.err, "conversation 2 messages")) << o.err;
-    const std::regex speed(
-        "last answer  [0-9]+ tokens read in [0-9.]+ s, [0-9]+ decoded at "
-        "[0-9.]+ tokens/s, the first after [0-9.]+ s\n");
+    const std::regex speed("last answer  [0-9]+ tokens read in [0-9.]+ s, [0-9]+ decoded "
+                           "at [0-9.]+ tokens/s, first token after [0-9.]+ s\n");
     EXPECT_TRUE(std::regex_search(o.err, speed)) << o.err;
     EXPECT_TRUE(contains(o.err, ", 1 answer\n")) << o.err;
     EXPECT_TRUE(std::regex_search(

@@ -85,12 +85,13 @@ class Chat
     }
 };
 
-static const char *const hint = "Type a message; /help lists commands, Ctrl-D ends.";
+static const char *const hint =
+    "Type a message; /help lists commands, Ctrl-D ends the chat.";
 static const char *const italy = "What is the capital of Italy?";
 static const char *const rome = "The capital of Italy is Rome.";
 /* The line below an answer. */
 static const std::regex
-    speed("\\([0-9]+ tokens, [0-9.]+ tokens/s, the first after [0-9.]+ s\\)");
+    speed("\\([0-9]+ tokens, [0-9.]+ tokens/s, first token after [0-9.]+ s\\)");
 
 /* Checks the rows of one question, its answer and the end. */
 static void
@@ -348,12 +349,12 @@ TEST(ChatTerminal, CtrlCClearsTheLineAndTwiceEnds)
             EXPECT_FALSE(contains(c.t.text(), "(Ctrl-C again")) << c.t.text();
             c.t.type(ctrl_c);
         }
-        c.t.wait_for("(Ctrl-C again or Ctrl-D ends)");
+        c.t.wait_for("(Ctrl-C again or Ctrl-D ends the chat)");
         c.say(italy);
         c.t.wait_for(rome);
         c.wait_for_prompt();
         c.t.type(ctrl_c);
-        c.t.wait_for("(Ctrl-C again or Ctrl-D ends)");
+        c.t.wait_for("(Ctrl-C again or Ctrl-D ends the chat)");
         c.wait_for_prompt();
         c.t.type(ctrl_c);
         EXPECT_EQ(c.t.finish(), 0);
@@ -442,7 +443,8 @@ TEST(ChatTerminal, CtrlCStopsTheAnswerOnly)
     c.say("/undo");
     EXPECT_EQ(c.end(), 0);
     EXPECT_TRUE(std::regex_search(
-        c.t.text(), std::regex("\\^C\n\\([^)]*\\)\n> /undo\nthe last message is taken")))
+        c.t.text(),
+        std::regex("\\^C\n\\([^)]*\\)\n> /undo\nthe last message is removed")))
         << c.t.text();
 }
 
@@ -561,7 +563,7 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
 {
     Chat c;
     c.say("/help");
-    c.t.wait_for("/undo                take back");
+    c.t.wait_for("/undo                remove");
     c.say("/hlep");
     c.t.wait_for("there is no command /hlep: did you mean /help? /help lists them");
     c.say(italy);
@@ -569,11 +571,11 @@ TEST(ChatTerminal, CommandsAreListedAndCarriedOut)
     c.say("/retry");
     c.t.wait_for(rome);
     c.say("/undo");
-    c.t.wait_for("the last message is taken back");
+    c.t.wait_for("the last message is removed");
     c.say("/undo");
-    c.t.wait_for("there is nothing to take back");
+    c.t.wait_for("there is no message to remove");
     c.say("/reset");
-    c.t.wait_for("the conversation begins anew");
+    c.t.wait_for("the conversation is cleared");
     c.say("/exit");
     EXPECT_EQ(c.t.finish(), 0);
 }

@@ -146,7 +146,7 @@ TEST(Devices, TellTheMemoryThatPlansCountWith)
     EXPECT_LT(free, room * 2);
     const std::string text = run({"devices"}).out;
     EXPECT_TRUE(contains(text, "\n  free for models ")) << text;
-    EXPECT_EQ(contains(text, " GiB by the driver, which is no limit, "),
+    EXPECT_EQ(contains(text, " GiB according to the driver, which is not a limit, "),
               free > devices.number("/devices/0/memory"))
         << text;
 }
@@ -158,8 +158,8 @@ TEST(Plan, SaysThatTheMemoryOfAChipIsNotKnown)
     const Outcome o = run({"plan", model, "--device-as", "bmg"});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.out,
-                         "\nthere is            not known      cards with this chip "
-                         "have different amounts; --memory MIB tells\n"))
+                         "\navailable           not known      cards with this chip have "
+                         "different amounts; give it with --memory MIB\n"))
         << o.out;
 }
 
@@ -169,9 +169,9 @@ TEST(Devices, TellTheirProperties)
     EXPECT_EQ(o.code, 0) << o.err;
     for (const char *line :
          {"\n  D  DEVICE_TYPE: ", "\n  DM EXECUTION_DEVICES: ",
-          "\n  XM_UBATCH = 512: prompt",
-          "\n  ENABLE_MMAP = YES: accepted; has no effect here: weights are",
-          "\n  MODEL_PRIORITY = MEDIUM: accepted; has no effect here\n"})
+          "\n  XM_UBATCH = 512: most prompt",
+          "\n  ENABLE_MMAP = YES: accepted, but has no effect: weights are",
+          "\n  MODEL_PRIORITY = MEDIUM: accepted, but has no effect\n"})
         EXPECT_TRUE(contains(o.out, line)) << line << " in\n" << o.out;
     const Json json(run({"devices", "--properties", "--json"}).out);
     const auto lines = (size_t)std::count(o.out.begin(), o.out.end(), '\n');
@@ -251,7 +251,7 @@ TEST(Opt, ReplaysTheDumpOfALargeModel)
             std::filesystem::resize_file(e.path(), e.file_size() - 32);
     const Outcome changed = run({"opt", "fuse_rms_norm"}, {}, first);
     EXPECT_EQ(changed.code, 3);
-    EXPECT_TRUE(contains(changed.err, "has changed since this text was written"))
+    EXPECT_TRUE(contains(changed.err, "has changed since this graph text was written"))
         << changed.err;
 }
 
@@ -302,7 +302,8 @@ TEST(Info, SaysWhyARoutingIsNotFused)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.out, "mixture of experts: moe_3gemm_fused_compressed 2"))
         << o.out;
-    EXPECT_TRUE(contains(o.out, "is not fused: FuseMoERouter: left out")) << o.out;
+    EXPECT_TRUE(contains(o.out, "is not fused: FuseMoERouter: the pass is excluded"))
+        << o.out;
 }
 
 /* Skips each fusion in turn: the reason names the pass that left the experts unfused. */
@@ -313,10 +314,12 @@ TEST(Info, SaysWhyExpertsAreNotFused)
     const struct {
         const char *skipped, *sentence;
     } cases[] = {
-        {"FuseVectorizedMOE3GEMM", "is not fused: FuseVectorizedMOE3GEMM: left out"},
+        {"FuseVectorizedMOE3GEMM",
+         "is not fused: FuseVectorizedMOE3GEMM: the pass is excluded"},
         {"ConvertMOEToMOECompressed",
-         "is not fused: ConvertMOEToMOECompressed: left out"},
-        {"FuseMOE3GemmCompressed", "is not fused: FuseMOE3GemmCompressed: left out"},
+         "is not fused: ConvertMOEToMOECompressed: the pass is excluded"},
+        {"FuseMOE3GemmCompressed",
+         "is not fused: FuseMOE3GemmCompressed: the pass is excluded"},
     };
     for (const auto &c : cases) {
         Outcome o = run({"info", "-v", model}, {std::string("XM_SKIP=") + c.skipped});
@@ -410,7 +413,9 @@ TEST(Generate, ZeroIsTheDefaultOfAPenaltyAndOfTheCachesMemory)
     const std::string help =
         std::regex_replace(run({"generate", "--help"}).out, std::regex("\\s+"), " ");
     EXPECT_TRUE(contains(help, "tokens that have occurred (0 or 1: off)")) << help;
-    EXPECT_TRUE(contains(help, "memory of the KV cache; 0 (default): what is left"));
+    EXPECT_TRUE(contains(
+        help,
+        "memory of the KV cache; 0 (default): the memory that the model leaves free"));
     const Words words = {"generate", model, "-d", "REFERENCE", "-p", prompt, "-n", "4"};
     const Outcome zero = run(words + Words{"--repeat-penalty", "0"});
     EXPECT_EQ(zero.code, 0) << zero.err;
@@ -451,7 +456,7 @@ TEST(Generate, WorksWithoutATokenizer)
         << R"("vocab":{"P":1536,"a":1537},"merges":[]}})";
     o = run({"generate", "-m", folder, "-d", "REFERENCE", "-p", "Pa"});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "another model's")) << o.err;
+    EXPECT_TRUE(contains(o.err, "belongs to another model")) << o.err;
     unlink((folder + "/tokenizer.json").c_str());
     for (const char *name : {"/openvino_model.xml", "/openvino_model.bin"})
         unlink((folder + name).c_str());
@@ -539,11 +544,11 @@ static const Mistake mistakes[] = {
      {"generate", "-m", "/nowhere", "-p", prompt, "--top-p", "1.5"},
      2,
      "found 1.5"},
-    {"NoPrompt", {"generate", "-m", model}, 2, "give a prompt"},
+    {"NoPrompt", {"generate", "-m", model}, 2, "write a prompt"},
     {"TwoPrompts",
      {"generate", "-m", model, "-p", "a", "--ids", "1"},
      2,
-     "give a prompt"},
+     "give only one prompt"},
     {"EmptyPrompt", {"generate", "-m", model, "-p", ""}, 2, "the prompt is empty"},
     {"NoModel", {"generate", "-p", prompt}, 2, "MODEL is missing"},
     {"NoPromptFile", {"generate", "-m", model, "-f", "/nowhere.txt"}, 3, "/nowhere.txt"},
@@ -620,11 +625,11 @@ static const Mistake mistakes[] = {
     {"Comma",
      {"generate", "-m", model, "-p", "a", "--temp", "0,5"},
      2,
-     "--temp takes a number from 0, found '0,5': write the decimal point as '.'"},
+     "--temp takes a number from 0, found '0,5': write '.' as the decimal point"},
     {"BlankMessage",
      {"generate", "-m", model, "--chat", "-p", " \n\t"},
      2,
-     "the message has only spaces"},
+     "the message contains only spaces"},
     {"EmptyModel", {"plan", ""}, 2, "MODEL is an empty word"},
     {"EmptyModelOfGenerate",
      {"generate", "-m", "", "-p", "a"},
@@ -648,15 +653,15 @@ static const Mistake mistakes[] = {
     {"ChipAndDeviceOfPlan",
      {"plan", model, "--device-as", "bmg", "-d", "CPU"},
      2,
-     "give one of -d and --device-as: a device of this computer, or a chip"},
+     "give only one of -d and --device-as: a device of this computer, or a chip"},
     {"ChipAndDeviceOfList",
      {"list", "/nowhere", "--device-as", "bmg", "-d", "GPU"},
      2,
-     "give one of -d and --device-as"},
+     "give only one of -d and --device-as"},
     {"ChipAndDeviceOfAPicture",
      {"info", model, "--svg", "x.svg", "--device-as", "bmg", "-d", "GPU"},
      2,
-     "give one of -d and --device-as"},
+     "give only one of -d and --device-as"},
     {"NearChip",
      {"plan", model, "--device-as", "BGM"},
      2,
@@ -680,11 +685,11 @@ static const Mistake mistakes[] = {
     {"SeedAsInLlamaCpp",
      {"generate", "-m", "/nowhere", "-p", prompt, "-s", "42"},
      2,
-     "option --system goes with --chat; the seed is --seed"},
+     "option --system can only be used with --chat; the seed is --seed"},
     {"NoIdBetweenCommas",
      {"generate", "-m", "/nowhere", "--ids", "1,,2"},
      2,
-     "--ids: no token id stands before the comma at character 3"},
+     "--ids: there is no token id before the comma at character 3"},
     {"NoIdBeforeTheComma",
      {"logits", "-m", "/nowhere", "--ids", " ,1"},
      2,
@@ -692,11 +697,11 @@ static const Mistake mistakes[] = {
     {"NoIdBehindTheComma",
      {"verify", "-m", "/nowhere", "--ids", "1, 22, "},
      2,
-     "behind the comma at character 6"},
+     "after the comma at character 6"},
     {"NoIdAtAll",
      {"perplexity", "-m", "/nowhere", "--ids", "1,x"},
      2,
-     "'x' is no token id"},
+     "'x' is not a token id"},
     {"IdsApartInEveryWay",
      {"logits", "-m", "/nowhere", "--ids", "1, 2 3"},
      3,
@@ -704,17 +709,18 @@ static const Mistake mistakes[] = {
     {"NoRoomForAToken",
      {"generate", model, "-d", "REFERENCE", "--ids", "5", "-c", "1"},
      2,
-     "the prompt has 1 token, which leaves no room in a context of 1"},
+     "the prompt has 1 token, which leaves no room in a context of 1 tokens"},
     {"MissingModel", {"generate", "-m", "/nowhere", "-p", prompt}, 3, "/nowhere"},
     {"NotAModel", {"info", XM_MODELS_DIR "/README.md"}, 3, "README.md"},
     {"Device",
      {"generate", "-m", "/nowhere", "-p", prompt, "-d", "TPU"},
      4,
-     "option -d is 'TPU', which is no device here; available: "},
+     "option -d is 'TPU', which is not a device of this computer; available: "},
     {"DeviceInLowerCase",
      {"plan", "/nowhere", "-d", "reference"},
      4,
-     "option -d is 'reference', which is no device here: did you mean REFERENCE?"},
+     "option -d is 'reference', which is not a device of this computer: did you mean "
+     "REFERENCE?"},
     {"DeviceOfInfo", {"info", model, "-d", "GPU.99"}, 4, "option -d is 'GPU.99'"},
     {"DeviceOfPlan", {"plan", "/nowhere", "-d", "TPU"}, 4, "option -d is 'TPU'"},
     {"DeviceOfBench",
@@ -754,8 +760,8 @@ static const Mistake mistakes[] = {
     {"VerifyReference",
      {"verify", "-m", model, "-d", "REFERENCE"},
      2,
-     "has no steps to compare with the reference"},
-    {"ModelWhere", {"make-model"}, 2, "where to?"},
+     "offers no steps to compare with the reference"},
+    {"ModelWhere", {"make-model"}, 2, "which file or folder?"},
     {"ModelTopK",
      {"make-model", "-o", "/nowhere/m", "--top-k", "1000"},
      2,
@@ -777,7 +783,7 @@ static const Mistake mistakes[] = {
     {"ModelEnding",
      {"make-model", "-o", "/nowhere/m.gguf", "--format", "ir"},
      2,
-     "an IR is a folder"},
+     "an IR needs a folder"},
     {"ModelOverwrites", {"make-model", "-o", XM_MODELS_DIR}, 2, "is not empty"},
     {"ModelUnwritable", {"make-model", "-o", "/nowhere/m"}, 3, "/nowhere/m"},
     {"Pass", {"opt", "make_it_fast"}, 2, "there is no pass 'make_it_fast'"},

@@ -115,8 +115,8 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
     EXPECT_EQ(a.finish().out, b.finish().out);
     for (const char *command : {"logits", "perplexity", "verify"})
         expect_refused(run({command, "-m", blob, "--ids", ids}),
-                       "a compiled model is for generate, chat and bench: give the model "
-                       "itself");
+                       "a compiled model can be used only by generate, chat and bench: "
+                       "give the model itself");
     want = run({"generate", "-m", tiny, "-p", "Paris is", "-n", "4", "--parallel", "2"});
     EXPECT_EQ(
         run({"generate", "-m", blob, "-p", "Paris is", "-n", "4", "--parallel", "2"}).out,
@@ -155,9 +155,9 @@ TEST_F(Compile, IsDescribedByInfo)
     ASSERT_EQ(compile(tiny, {"--kv", "i8"}).code, 0);
     const Outcome text = run({"info", blob});
     EXPECT_EQ(text.code, 0) << text.err;
-    for (const char *part : {"compiled by   xemoe ", "device ", "KV_CACHE_PRECISION=i8",
-                             " of them changed the graph", "openvino_model.bin, ",
-                             "qwen3_moe", "parameters"})
+    for (const char *part :
+         {"compiled by   xemoe ", "device ", "KV_CACHE_PRECISION=i8",
+          " changed the graph", "openvino_model.bin, ", "qwen3_moe", "parameters"})
         EXPECT_TRUE(contains(text.out, part)) << part << " in\n" << text.out;
     const Json j(run({"info", blob, "--json"}).out);
     EXPECT_EQ(j.text("/compiled/options/KV_CACHE_PRECISION"), "i8");
@@ -199,7 +199,7 @@ TEST_F(Compile, IsDescribedByInfoWithoutItsModel)
     const Outcome o = run({"info", blob});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(
-        contains(o.out, "model         not read: a file that the compiled model needs"))
+        contains(o.out, "model         not read: the compiled model needs a file"))
         << o.out;
     const Json j(run({"info", blob, "--json"}).out);
     EXPECT_TRUE(contains(j.text("/reasons/model"), "openvino_model.bin"));
@@ -237,10 +237,10 @@ TEST_F(Compile, SaysWhatItCannotWriteOrRead)
     expect_refused(generate(blob, {"--precision", "f32"}),
                    "compiled with --precision f16");
     expect_refused(generate(blob, {"--device", "REFERENCE"}),
-                   "device REFERENCE does not import compiled models");
+                   "device REFERENCE cannot import compiled models");
     expect_refused(run({"compile", blob, "-o", folder / "again"}),
-                   ("model.xmblob is a compiled file already: give the model that it was "
-                    "compiled from, " +
+                   ("model.xmblob is a compiled model already: give the model from which "
+                    "it was compiled, " +
                     tiny + "/openvino_model.xml\n")
                        .c_str());
     std::filesystem::resize_file(blob, 70000);
@@ -256,7 +256,7 @@ TEST_F(Compile, NeedsTheModelAsItWas)
     const auto bytes = std::filesystem::file_size(bin);
     const Outcome slip = run({"compile", moved, "-o", bin});
     EXPECT_EQ(slip.code, 2);
-    EXPECT_TRUE(contains(slip.err, "is no compiled model: it is not replaced"))
+    EXPECT_TRUE(contains(slip.err, "is not a compiled model, so it is not replaced"))
         << slip.err;
     EXPECT_EQ(std::filesystem::file_size(bin), bytes);
     std::filesystem::last_write_time(bin, std::filesystem::last_write_time(bin) +

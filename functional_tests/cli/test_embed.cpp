@@ -125,11 +125,11 @@ TEST_F(Embed, SaysWhatIsWrong)
         {{file, "-p", ""}, 2, "text 1: the text is empty"},
         {{file, "-p", "a", "--dimensions", "257"},
          2,
-         "--dimensions is 257, the model has 256"},
+         "--dimensions is 257, but the model has 256"},
         {{file, "-p", "a", "-p", much},
          2,
-         "text 2: 6001 tokens, the model was trained for 2048"},
-        {{file, "-f", "/dev/null"}, 2, "has no text"},
+         "text 2: it has 6001 tokens, but the model was trained for 2048"},
+        {{file, "-f", "/dev/null"}, 2, "contains no text"},
     };
     for (const auto &row : rows) {
         const Outcome o = run(Words{"embed"} + row.words);

@@ -30,10 +30,9 @@ TEST(Failures, WithoutADriverThereIsTheReference)
     EXPECT_EQ(json.text("/devices/0/device"), "REFERENCE");
     o = run({"generate", "-m", model, "-p", prompt, "-n1"}, none);
     EXPECT_EQ(o.code, 4);
-    EXPECT_TRUE(contains(o.err,
-                         "xemoe: there is no device GPU; available: REFERENCE; no OpenCL "
-                         "driver is installed, or none has a device: install Intel's "
-                         "driver (package intel-opencl-icd), or"))
+    EXPECT_TRUE(contains(o.err, "xemoe: there is no device GPU; available: REFERENCE; no "
+                                "OpenCL driver is installed, or none reports a device: "
+                                "install Intel's driver (package intel-opencl-icd), or"))
         << o.err;
     EXPECT_FALSE(contains(o.err, "OpenVINO")) << o.err;
     for (const char *device : {"GPU", "GPU.1", "AUTO", "TPU"})
@@ -44,7 +43,8 @@ TEST(Failures, WithoutADriverThereIsTheReference)
             EXPECT_EQ(run(words, none).code, 4) << words[0] << " " << device;
     o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=CPU"}, none);
     EXPECT_EQ(o.code, 4);
-    EXPECT_TRUE(contains(o.err, "no OpenCL driver here runs on the processor")) << o.err;
+    EXPECT_TRUE(contains(o.err, "no installed OpenCL driver runs on the processor"))
+        << o.err;
     o = run({"generate", "-m", model, "-p", prompt, "-n1", "--device=REFERENCE"}, none);
     EXPECT_EQ(o.code, 0) << o.err;
 }
@@ -96,8 +96,8 @@ TEST_P(LostFile, IsASentenceAndACode)
     EXPECT_EQ(o.code, 3);
     EXPECT_EQ(o.out, "The capital of Italy is Rome.\n");
     EXPECT_EQ(o.err, "xemoe: file '" + bin +
-                         "' was truncated or cannot be read any more (" +
-                         std::to_string(bytes) + " bytes were mapped)\n");
+                         "' was truncated or can no longer be read (" +
+                         std::to_string(bytes) + " bytes are mapped)\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Failures, LostFile, testing::Values("GPU", "REFERENCE"));
@@ -133,12 +133,14 @@ TEST(Failures, AMistakeInXmForceListsWhatThereIs)
     Words generate = {"generate", "-m", "/no/such/model", "-p", prompt, "-n1"};
     Outcome o = run(generate, {"XM_FORCE=linear_fwe=linear_ref"});
     EXPECT_EQ(o.code, 2) << o.err;
-    EXPECT_TRUE(contains(o.err, "there is no step 'linear_fwe', but attention_"))
+    EXPECT_TRUE(
+        contains(o.err, "there is no step 'linear_fwe'; the steps are attention_"))
         << o.err;
     EXPECT_TRUE(contains(o.err, "linear_few")) << o.err;
     o = run(generate, {"XM_FORCE=linear_few=linear_best"});
     EXPECT_EQ(o.code, 2) << o.err;
-    EXPECT_TRUE(contains(o.err, "linear_few has no variant 'linear_best', but linear_"))
+    EXPECT_TRUE(contains(
+        o.err, "step linear_few has no variant 'linear_best'; its variants are linear_"))
         << o.err;
 }
 
@@ -157,7 +159,7 @@ TEST(Failures, KernelsThatDoNotBuildGiveWay)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.out, want);
     EXPECT_TRUE(contains(o.err, "does not build on")) << o.err;
-    EXPECT_TRUE(contains(o.err, "the next variant of its step is taken")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the step uses its next kernel variant")) << o.err;
     EXPECT_LE(count(o.err, "kernel 'rms_norm_vec'"), 4u)
         << o.err; /* one warning for each build */
 }
@@ -204,7 +206,7 @@ TEST(Failures, OfAPromptLeaveStandardOutputAlone)
         run({"generate", "-m", model, "--ids", ids, "--kv", "f16", "--kv-memory", "1"});
     EXPECT_EQ(o.code, 4) << o.err;
     EXPECT_EQ(o.out, "");
-    EXPECT_TRUE(contains(o.err, "or a larger --kv-memory\n")) << o.err;
+    EXPECT_TRUE(contains(o.err, "or set a larger --kv-memory\n")) << o.err;
 }
 
 /* A mistyped output path must not overwrite the model. */
@@ -227,7 +229,8 @@ TEST(Failures, NothingIsWrittenOverWhatWasRead)
     for (const Words &words : wrong) {
         const Outcome o = run(words);
         EXPECT_NE(o.code, 0) << words[0];
-        EXPECT_TRUE(contains(o.out + o.err, "is not written: this program has read it"))
+        EXPECT_TRUE(
+            contains(o.out + o.err, "is not written, because this program reads it"))
             << words[0] << o.err;
     }
     EXPECT_EQ(read_file(weights), bytes);
@@ -254,7 +257,7 @@ TEST(Failures, AModelIsNotReplacedUnasked)
     words.push_back("--layers=1");
     Outcome o = run(words);
     EXPECT_EQ(o.code, 2) << o.err;
-    EXPECT_TRUE(contains(o.err, "is not empty: choose another, or give --force"))
+    EXPECT_TRUE(contains(o.err, "is not empty: choose another folder, or give --force"))
         << o.err;
     EXPECT_EQ(read_file(folder.path + "/openvino_model.xml"), before);
     words.push_back("--force");
@@ -316,8 +319,8 @@ TEST(Failures, OfWritersThatBeginTogetherOneWins)
         const Outcome o = program->finish();
         good += o.code == 0;
         EXPECT_TRUE(o.code == 0 || contains(o.err, "another program is writing") ||
-                    contains(o.err, "is there already") ||
-                    contains(o.err, "has appeared since"))
+                    contains(o.err, "exists already") ||
+                    contains(o.err, "has been created since"))
             << o.err;
         EXPECT_EQ(o.out.empty(), o.code != 0);
     }

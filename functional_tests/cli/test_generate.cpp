@@ -69,7 +69,7 @@ TEST(Prompt, ThatIsEmptyOrEndlessIsASentence)
 {
     Outcome o = generate({});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "standard input is empty: give a prompt")) << o.err;
+    EXPECT_TRUE(contains(o.err, "standard input is empty: write a prompt")) << o.err;
     o = generate({"-f", "-"}, "\n");
     EXPECT_EQ(o.code, 2);
     EXPECT_TRUE(contains(o.err, "standard input is empty: there is nothing")) << o.err;
@@ -78,7 +78,7 @@ TEST(Prompt, ThatIsEmptyOrEndlessIsASentence)
     EXPECT_TRUE(contains(o.err, "/dev/null is empty: there is nothing")) << o.err;
     o = generate({"-f", "/dev/zero"});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "/dev/zero: a prompt has at most 64 MiB")) << o.err;
+    EXPECT_TRUE(contains(o.err, "/dev/zero: a prompt can have at most 64 MiB")) << o.err;
 }
 
 /* Otherwise the user would not know that it waits for input. */
@@ -160,7 +160,7 @@ TEST(Text, BeyondTheTrainedContextIsWarnedOfOnce)
     EXPECT_EQ(o.err, "");
     o = generate({"-p", prompt, "-n", "2044"});
     EXPECT_EQ(o.code, 0) << o.err;
-    const std::string warning = "exceeds the 2048 that the model was trained for";
+    const std::string warning = "exceeds the 2048 for which the model was trained";
     ASSERT_TRUE(contains(o.err, warning)) << o.err;
     EXPECT_EQ(o.err.find(warning), o.err.rfind(warning));
 }
@@ -173,12 +173,13 @@ TEST(Text, APromptBeyondTheTrainedContextNeedsAContext)
     Words words = {"generate", "-m", model, "--ids", ids, "-n", "1"};
     Outcome o = run(words);
     EXPECT_EQ(o.code, 2) << o.err;
-    EXPECT_TRUE(contains(o.err, "the prompt has 2049 tokens, the model was trained for "
-                                "2048: -c 2050 continues it"))
+    EXPECT_TRUE(contains(o.err, "the prompt has 2049 tokens, but the model was trained "
+                                "for 2048: give -c 2050 to continue it"))
         << o.err;
     words.back() = "128";
     o = run(words);
-    EXPECT_TRUE(contains(o.err, "2048: -c 2177 continues it")) << "with all new tokens";
+    EXPECT_TRUE(contains(o.err, "2048: give -c 2177 to continue it"))
+        << "with all new tokens";
     Terminal t(words);
     EXPECT_EQ(t.finish(), 2);
     EXPECT_TRUE(contains(t.raw(), "reading ")) << t.raw();
@@ -290,13 +291,14 @@ TEST(Sampling, WrongValuesNameTheOption)
     } cases[] = {
         {{"--typical", "1.5"},
          "option --typical takes a number from 0 up to 1, found 1.5"},
-        {{"--mirostat", "1"}, "option --mirostat takes 2"},
+        {{"--mirostat", "1"}, "option --mirostat takes 0 or 2"},
         {{"--mirostat", "3"}, "option --mirostat takes a whole number from 0 up to 2"},
         {{"--xtc-probability", "2"}, "option --xtc-probability takes a number"},
-        {{"--logit-bias", "12"}, "option --logit-bias: '12' is no token id"},
+        {{"--logit-bias", "12"}, "option --logit-bias: '12' is not a token id"},
         {{"--logit-bias", "999999+1"}, "token 999999, but the vocabulary has 1536"},
-        {{"--bad-word", ""}, "option --bad-word: a text of bad_words is empty"},
-        {{"--dry-sequence-breaker", ""}, "option --dry-sequence-breaker: a text"},
+        {{"--bad-word", ""}, "option --bad-word: bad_words: a text is empty"},
+        {{"--dry-sequence-breaker", ""},
+         "option --dry-sequence-breaker: dry_breakers: a text"},
     };
     for (const auto &c : cases) {
         Words words = {"-p", prompt};
@@ -317,8 +319,8 @@ TEST(Temperature, IsTheUsualOneForOptionsOfDrawing)
         Words all = words;
         all.insert(all.end(), option.begin(), option.end());
         const Outcome o = generate(all);
-        EXPECT_TRUE(contains(o.err, "tokens are drawn because of " + option[0] +
-                                        ", at temperature 0.8; --temp 0 takes"))
+        EXPECT_TRUE(contains(o.err, "tokens are drawn at random because of " + option[0] +
+                                        ", at temperature 0.8; give --temp 0"))
             << o.err;
         all.insert(all.end(), {"--temp", "0.8"});
         const Outcome same = generate(all);

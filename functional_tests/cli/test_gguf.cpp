@@ -141,10 +141,11 @@ TEST(GgufText, ThatCannotBeCutIsAWarningOfItsOwnLine)
     EXPECT_EQ(t.finish(), 0) << t.text();
     const std::vector<std::string> rows = t.screen.rows();
     ASSERT_GE(rows.size(), 1u);
-    EXPECT_EQ(rows[0].rfind("xemoe: warning: no text, token ids only: ", 0), 0u)
+    EXPECT_EQ(rows[0].rfind("xemoe: warning: texts cannot be used, only token ids: ", 0),
+              0u)
         << t.text();
     EXPECT_TRUE(contains(t.text(), other)) << t.text();
-    EXPECT_FALSE(contains(t.text(), "there is no tokenizer")) << t.text();
+    EXPECT_FALSE(contains(t.text(), "the model has no tokenizer")) << t.text();
     EXPECT_EQ(rows.back().find_first_not_of("0123456789"), std::string::npos)
         << "an id: " << t.text();
 }

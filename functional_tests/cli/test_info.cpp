@@ -86,9 +86,9 @@ TEST(Info, BeginsWithWhatTheModelIs)
     const struct {
         const char *label, *text;
     } rows[] = {
-        {"parameters", "7.74 M, 3.02 M of them active for a token"},
+        {"parameters", "7.74 M, of which 3.02 M are active for a token"},
         {"layers", "2"},
-        {"experts", "16, 4 of them for a token, width 256"},
+        {"experts", "16, of which 4 for each token, width 256"},
         {"attention", "8 heads of 64, 2 KV heads"},
         {"hidden size", "256"},
         {"context", "2048 positions"},
@@ -133,11 +133,11 @@ TEST_F(InfoFolder, NeedsNoFilesBesideTheModel)
 {
     Outcome o = run({"info", folder});
     ASSERT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(has_row(o.out, "family", "not known: config.json is not there"));
+    EXPECT_TRUE(has_row(o.out, "family", "not known: config.json is missing"));
     EXPECT_TRUE(has_row(o.out, "context", "not known"));
     EXPECT_TRUE(
         has_row(o.out, "tokenizer", "none: there is no tokenizer.json beside the model"));
-    EXPECT_TRUE(has_row(o.out, "experts", "16, 4 of them for a token, width 256"));
+    EXPECT_TRUE(has_row(o.out, "experts", "16, of which 4 for each token, width 256"));
     Json json(run({"info", folder, "--json"}).out);
     EXPECT_EQ(json.at("/family"), nullptr);
     EXPECT_EQ(json.at("/context"), nullptr);
@@ -149,8 +149,9 @@ TEST_F(InfoFolder, NamesTheFamilyThatOnlyTheGraphTells)
 {
     const std::string oss = XM_MODELS_DIR "/gpt-oss-tiny/ov/int4_sym_g64",
                       gemma = XM_MODELS_DIR "/gemma4-moe-tiny/ov/int4_asym_g32";
-    EXPECT_TRUE(has_row(run({"info", oss}).out, "family", "gpt_oss (its graph; "));
-    EXPECT_TRUE(has_row(run({"info", gemma}).out, "family", "gemma4_text (its graph; "));
+    EXPECT_TRUE(has_row(run({"info", oss}).out, "family", "gpt_oss (from the graph; "));
+    EXPECT_TRUE(
+        has_row(run({"info", gemma}).out, "family", "gemma4_text (from the graph; "));
     EXPECT_EQ(Json(run({"info", gemma, "--json"}).out).text("/family"), "gemma4_text");
     for (const char *name : {"openvino_model.xml", "openvino_model.bin"}) {
         std::filesystem::remove(folder + "/" + name);
@@ -169,7 +170,7 @@ TEST_F(InfoFolder, SaysWhereGraphAndConfigDisagree)
     EXPECT_TRUE(contains(o.out, "layers: 2 in the graph, 1 in config.json")) << o.out;
     EXPECT_TRUE(contains(o.out, "experts: 16 in the graph, 64 in config.json")) << o.out;
     EXPECT_FALSE(contains(o.out, "hidden size: ")) << o.out;
-    EXPECT_TRUE(has_row(o.out, "experts", "16, 4 of them")) << "the graph is what runs";
+    EXPECT_TRUE(has_row(o.out, "experts", "16, of which 4")) << "the graph is what runs";
     Json json(info("{\"num_experts\": 64}", {"--json"}).out);
     EXPECT_EQ(json.text("/disagreements/0/what"), "experts");
     EXPECT_EQ(json.number("/disagreements/0/config"), 64.0);
@@ -311,7 +312,8 @@ TEST_F(Picture, OfALargeModelTakesSeconds)
     const double taken = cpu_seconds() - start;
     Outcome o = run({"info", folder});
     std::filesystem::remove_all(folder);
-    EXPECT_TRUE(has_row(o.out, "parameters", "30.5 B, 3.35 B of them active for a token"))
+    EXPECT_TRUE(
+        has_row(o.out, "parameters", "30.5 B, of which 3.35 B are active for a token"))
         << o.out;
     EXPECT_TRUE(has_row(o.out, "weights", "14.5 GiB")) << o.out;
     if (no_dot)

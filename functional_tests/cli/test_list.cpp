@@ -108,8 +108,8 @@ TEST_F(List, SaysWhatDoesNotFit)
     EXPECT_GT(j.number("/models/0/missing_bytes"), 0);
     EXPECT_EQ(
         run({"plan", gguf, "--device-as", "bmg", "--memory", "1", "-c", "2048"}).code, 4);
-    EXPECT_TRUE(contains(list({"--memory", "1"}).out, " too much"));
-    EXPECT_TRUE(contains(list({"--memory", "8192"}).out, "yes, takes "));
+    EXPECT_TRUE(contains(list({"--memory", "1"}).out, " missing"));
+    EXPECT_TRUE(contains(list({"--memory", "8192"}).out, "yes, needs "));
 }
 
 /* The chip is on cards with memory of different sizes. */
@@ -119,13 +119,13 @@ TEST_F(List, DoesNotSayThatAModelFitsInMemoryOfUnknownSize)
     EXPECT_GT(json().number("/models/0/needed_bytes"), 0);
     const std::string table = list().out;
     EXPECT_FALSE(contains(table, "yes")) << table;
-    EXPECT_TRUE(contains(table, "  takes ")) << table;
+    EXPECT_TRUE(contains(table, "  needs ")) << table;
 }
 
 TEST_F(List, SaysWhoseMemoryItIs)
 {
-    const std::string whose = "xemoe: models are counted for this computer's memory, "
-                              "because 140v has none of its own";
+    const std::string whose = "xemoe: the memory of this computer is assumed, because "
+                              "140v has no memory of its own";
     EXPECT_TRUE(contains(list({}, "140v").err, whose));
     EXPECT_EQ(list({"--memory", "8192"}, "140v").err, "");
     EXPECT_EQ(list({}, "b580").err, "");
@@ -151,7 +151,7 @@ TEST_F(List, SaysWhatGenerateRefuses)
     EXPECT_TRUE(contains(j.text("/models/4/no_text"), "Telepathy"));
     EXPECT_EQ(j.text("/models/3/no_text"), "");
     const Outcome o = list({"--memory", "8192"});
-    EXPECT_EQ(count(o.out, "no text: "), 2u) << o.out;
+    EXPECT_EQ(count(o.out, "no text generation: "), 2u) << o.out;
     for (const char *name : {"damaged", "ids", "unknown"})
         EXPECT_EQ(
             run({"generate", root + "/" + name, "-d", "REFERENCE", "-p", "Hi"}).code, 3)
@@ -164,7 +164,7 @@ TEST_F(List, SaysWhichModelsAreNotForText)
     const Json j = json();
     ASSERT_EQ(paths(j), (std::vector<std::string>{"b/deep/m.gguf", "ir", "mlp.xml"}));
     EXPECT_TRUE(contains(j.text("/models/2/no_text"),
-                         "input 'data' is not one that text generation feeds"));
+                         "input 'data' is not an input of text generation"));
     EXPECT_EQ(j.text("/models/2/reason"), "") << "benchmark_app runs it";
     EXPECT_EQ(j.text("/models/1/no_text"), "");
 }
@@ -172,9 +172,9 @@ TEST_F(List, SaysWhichModelsAreNotForText)
 TEST_F(List, TellsWhereItLooks)
 {
     Terminal t({"list", root, "--device-as", "bmg"});
-    EXPECT_TRUE(t.wait_for("looking through " + root));
+    EXPECT_TRUE(t.wait_for("searching " + root));
     EXPECT_EQ(t.finish(), 0);
-    EXPECT_FALSE(contains(t.text(), "looking through")) << t.text();
+    EXPECT_FALSE(contains(t.text(), "searching")) << t.text();
 }
 
 /* A reason wraps below itself, and on narrow terminals below the path. */
@@ -335,7 +335,7 @@ TEST_F(List, FitsTheTerminal)
                 << row;
         EXPECT_TRUE(contains(rows[2], "long.gguf") || columns == 20) << rows[2];
         EXPECT_TRUE(contains(rows[0], "fits")) << "what one asks for: " << rows[0];
-        EXPECT_TRUE(contains(rows[2], "yes, takes") || columns == 20) << rows[2];
+        EXPECT_TRUE(contains(rows[2], "yes, needs") || columns == 20) << rows[2];
     }
     EXPECT_TRUE(contains(list().out, std::string(90, 'x') + "/long.gguf"))
         << "nothing is cut in a file";
@@ -357,7 +357,7 @@ TEST_F(List, ShowsWholePathsWhereTheirEndsDoNotTellThemApart)
             EXPECT_TRUE(contains(shown, std::string(family) + "/of/models/in/int4"))
                 << shown;
         EXPECT_EQ(contains(shown, "model\n  family"), columns == 50) << shown;
-        EXPECT_EQ(count(shown, "yes, takes"), 4u) << shown;
+        EXPECT_EQ(count(shown, "yes, needs"), 4u) << shown;
     }
 }
 
@@ -392,10 +392,10 @@ TEST_F(List, LeavesOutFirstWhatSaysLeastOfWhetherAModelFits)
  * text. */
 TEST_F(List, IsNamedWhereAFolderIsGivenAsAModel)
 {
-    const std::string sentence = "xemoe: the folder '" + root +
-                                 "' is no model, but there are models below it: 'xemoe "
-                                 "list " +
-                                 root + "' lists them\n";
+    const std::string sentence =
+        "xemoe: the folder '" + root +
+        "' is not a model, but there are models below it: 'xemoe list " + root +
+        "' lists them\n";
     for (const Words &words :
          {Words{"plan", root, "--device-as", "bmg"}, Words{"info", root},
           Words{"generate", root, "-p", "x", "-d", "REFERENCE"},
@@ -444,7 +444,7 @@ TEST_F(List, RefusesWhatIsNoFolder)
     fs::create_directories(root + "/b/none");
     o = run({"list", root + "/b/none"});
     EXPECT_EQ(o.code, 0);
-    EXPECT_TRUE(contains(o.err, "there is no model below")) << o.err;
+    EXPECT_TRUE(contains(o.err, "there is no model in or below")) << o.err;
     EXPECT_EQ(o.out, "");
 }
 

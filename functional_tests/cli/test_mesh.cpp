@@ -163,8 +163,10 @@ TEST_F(Mesh, SumsMayBeSentInHalfTheBytes)
     const Outcome o = run(on("CPU,CPU", {"generate", "-m", qwen, "--ids", "1", "-n", "1",
                                          "--messages", "f16"}),
                           {"XM_DEBUG=dispatch"});
-    EXPECT_NE(o.err.find("all_reduce       0.5 KiB a token"), std::string::npos) << o.err;
-    EXPECT_EQ(o.err.find("all_reduce       1.0 KiB a token"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("all_reduce       0.5 KiB per token"), std::string::npos)
+        << o.err;
+    EXPECT_EQ(o.err.find("all_reduce       1.0 KiB per token"), std::string::npos)
+        << o.err;
 }
 
 /* The residual stream is passed on, and the logits are returned. */
@@ -281,9 +283,9 @@ TEST(MeshPlan, SaysWhatDoesNotFit)
                         "--memory", "4",  "--split",     "tensor"};
     const Outcome o = run(wish);
     EXPECT_EQ(o.code, 4);
-    EXPECT_NE(o.out.find("too little"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("too small"), std::string::npos) << o.out;
     EXPECT_NE(o.out.find("of memory on each device, or a model"), std::string::npos);
-    EXPECT_EQ(o.err, "xemoe: it does not fit on these devices\n");
+    EXPECT_EQ(o.err, "xemoe: the model does not fit on these devices\n");
     const auto with = [](Words words, const Words &more) {
         words.insert(words.end(), more.begin(), more.end());
         return words;
@@ -340,7 +342,7 @@ TEST(MeshPlan, SaysWhereOneDeviceIsFaster)
 /* A card without memory of its own uses a computer's, which need not be this computer. */
 TEST(MeshPlan, SaysWhoseMemoryItPlansWith)
 {
-    const std::string whose = "because 140v has none of its own; --memory MIB";
+    const std::string whose = "because 140v has no memory of its own; give the memory";
     for (const char *devices : {"140v", "b580,140v"}) {
         const bool is_mesh = devices[0] == 'b';
         const std::string at = is_mesh ? "/ranks/1/room_of" : "/room_of";
@@ -386,9 +388,9 @@ TEST_F(Mesh, ForecastsByWhatBenchHasMeasured)
      * rates are those that they reach beside each other on one memory. */
     const auto is_measured = [&] {
         const std::string plan = Program(text, cache).finish().out;
-        EXPECT_NE(plan.find(" us a message"), std::string::npos) << plan;
-        return plan.find(" 15 us a message") == std::string::npos ||
-               plan.find(" beside the others, as 'xemoe bench' found") !=
+        EXPECT_NE(plan.find(" us per message"), std::string::npos) << plan;
+        return plan.find(" 15 us per message") == std::string::npos ||
+               plan.find(" beside the others, as 'xemoe bench' measured") !=
                    std::string::npos;
     };
     EXPECT_FALSE(is_measured());
@@ -403,11 +405,12 @@ TEST(MeshPlan, NamesWhatIsWrong)
     const std::vector<std::pair<Words, const char *>> cases = {
         {{"--device-as", "2xbgm"}, "did you mean bmg?"},
         {{"--device-as", "0xbmg"},
-         "'0xbmg' is no device: COUNTxNAME has a count from 1 to 64"},
-        {{"--device-as", "2x"}, "'2x' has no name behind the x"},
+         "'0xbmg' is not a device: COUNTxNAME has a count from 1 to 64"},
+        {{"--device-as", "2x"}, "'2x' has no name after the x"},
         {{"--device-as", "bmg,2x"}, "as in b580, 2xb580 or b580,b70(1,2)"},
-        {{"--device-as", "65xbmg"}, "'65xbmg' is more devices than a mesh has"},
-        {{"--device-as", "99999999999999999999xbmg"}, "more devices than a mesh has"},
+        {{"--device-as", "65xbmg"}, "'65xbmg' is more devices than a mesh can have"},
+        {{"--device-as", "99999999999999999999xbmg"},
+         "more devices than a mesh can have"},
         {{"--device-as", "40xbmg,40xbmg"}, "names more than 64 devices"},
         {{"--device-as", "MESH:"}, "the list of devices '' has an empty place"},
         {{"--device-as", "bmg,", "--nodes", "2"}, "'bmg,' has an empty place"},
@@ -420,13 +423,14 @@ TEST(MeshPlan, NamesWhatIsWrong)
         {{"--device-as", "bmg", "--bandwidth", "450,5"}, "one number of GB/s for one"},
         {{"--device-as", "2xbmg", "--bandwidth", "0"}, "'0' is not above 0"},
         {{"--device-as", "2xbmg", "--bandwidth", "1,1e999"}, "'1e999' is too large"},
-        {{"--device-as", "2xbmg", "--bandwidth", "1,x"}, "'x' is no number"},
+        {{"--device-as", "2xbmg", "--bandwidth", "1,x"}, "'x' is not a number"},
         {{"--device-as", "2xbmg", "--bandwidth", "1TB/s"}, "'1TB/s' has another unit"},
         {{"--device-as", "2xbmg", "--link", "25"}, "as 25,5"},
         {{"--device-as", "2xbmg", "--link", "25,1e999"}, "'1e999' is too large"},
-        {{"--device-as", "bmg", "--link", "25,5"}, "about several devices"},
-        {{"--device-as", "2xbmg", "--nodes", "33"}, "at most 32 of 2 devices each"},
-        {{"--device-as", "2xbmg", "--local-link", "25,5"}, "each of --nodes"},
+        {{"--device-as", "bmg", "--link", "25,5"}, "need several devices"},
+        {{"--device-as", "2xbmg", "--nodes", "33"},
+         "at most 32 machines of 2 devices each"},
+        {{"--device-as", "2xbmg", "--local-link", "25,5"}, "needs --nodes"},
         {{"--device-as", "b580", "--prompt", "200000"},
          "at most 131072 tokens, found 200000"},
         {{"--device-as", "b581"}, "did you mean b580?"}};
@@ -488,7 +492,8 @@ TEST_F(Mesh, IsVerifiedAgainstTheWholeProgram)
     EXPECT_EQ(run({"verify", qwen, "-d", "CPU", "--inner"}).code, 2) << "one device";
     const Outcome o = run(on("CPU,CPU", {"verify", qwen, "--every-kernel"}));
     EXPECT_EQ(o.code, 2);
-    EXPECT_NE(o.err.find("what they exchange is compared"), std::string::npos) << o.err;
+    EXPECT_NE(o.err.find("only exchanged values are compared"), std::string::npos)
+        << o.err;
 }
 
 TEST_F(Mesh, ReportsItsDevices)
@@ -544,7 +549,7 @@ TEST_F(Mesh, AProcessorIsSeveralDevices)
             continue;
         }
         EXPECT_NE(o.code, 0);
-        EXPECT_EQ(o.err, "xemoe: XM_SUB_DEVICES is a number from 1 to 32\n");
+        EXPECT_EQ(o.err, "xemoe: XM_SUB_DEVICES takes a number from 1 to 32\n");
     }
 }
 
@@ -580,8 +585,10 @@ TEST(OneDevice, IsMeantWhereSeveralAreNamed)
 {
     const std::tuple<Words, int, const char *> cases[] = {
         {{"info", qwen, "-d", "REFERENCE,NOWHERE"}, 4, "option -d is 'NOWHERE'"},
-        {{"info", qwen, "-d", "CPU,CPU", "--svg", "x"}, 2, "draws what one device runs"},
-        {{"info", qwen, "--split", "layer"}, 2, "give -v"},
+        {{"info", qwen, "-d", "CPU,CPU", "--svg", "x"},
+         2,
+         "draws the steps of one device"},
+        {{"info", qwen, "--split", "layer"}, 2, "option --split needs -v"},
         {{"info", qwen, "--device-as", "2xb580", "--svg", "x"},
          2,
          "'2xb580' names several"},
@@ -590,10 +597,8 @@ TEST(OneDevice, IsMeantWhereSeveralAreNamed)
          "option -d: 'CPU,CPU' names several"},
         {{"list", XM_MODELS_DIR, "-d", "CPU,CPU", "--device-as", "b580"},
          2,
-         "give one of -d and --device-as"},
-        {{"list", XM_MODELS_DIR, "--device-as", "b580,b70"},
-         2,
-         "'xemoe plan' counts for"},
+         "give only one of -d and --device-as"},
+        {{"list", XM_MODELS_DIR, "--device-as", "b580,b70"}, 2, "'xemoe plan' accepts"},
     };
     for (const auto &[words, code, sentence] : cases) {
         const Outcome o = run(words);
@@ -616,8 +621,8 @@ TEST(OneDevice, HasNothingToSplit)
             words.insert(words.end(), {"--split", split});
             const Outcome o = run(words);
             EXPECT_EQ(o.code, 0) << o.err;
-            EXPECT_EQ(::count(o.err, "warning: option --split layer changes nothing: "
-                                     "REFERENCE is one device"),
+            EXPECT_EQ(::count(o.err, "warning: option --split layer has no effect, "
+                                     "because REFERENCE is one device"),
                       said)
                 << command[0] << ": " << o.err;
         }

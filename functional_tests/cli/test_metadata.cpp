@@ -68,10 +68,10 @@ TEST(Metadata, RefusesWhatItCannotShow)
     EXPECT_TRUE(contains(o.err, "values.txt: it is not a GGUF file")) << o.err;
     o = run({"info", files, "--metadata"});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "is a folder, give the file in it")) << o.err;
+    EXPECT_TRUE(contains(o.err, "is a folder: give the file in it")) << o.err;
     o = run({"info", files + "values.gguf", "--metadata", "-v"});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "--metadata goes with --json alone")) << o.err;
+    EXPECT_TRUE(contains(o.err, "--metadata can be combined only with --json")) << o.err;
 }
 
 } // namespace

@@ -215,7 +215,7 @@ TEST_F(Mpi, TheFirstProcessSavesForAll)
         job(3), folder.path + "/lines.txt");
     EXPECT_NE(o.code, 0) << "the second time there was a file";
     EXPECT_EQ(count(o.err, "2 messages are saved"), 1u) << o.err;
-    EXPECT_EQ(count(o.err, "is there already: /save! writes over a file"), 1u) << o.err;
+    EXPECT_EQ(count(o.err, "exists already: /save! replaces a file"), 1u) << o.err;
     EXPECT_EQ(Json(read_file(file)).text("/messages/0/content"), "hello")
         << read_file(file);
 }
@@ -341,7 +341,7 @@ TEST_F(Mpi, OneThatEndsEarlyEndsAll)
         const Outcome o = run(generation(qwen, {"--ignore-eos"}, split),
                               job_with(folder, "set -- \"$@\" -n 2", 2));
         EXPECT_NE(o.code, 0);
-        EXPECT_NE(o.err.find("rank 1: the process has ended, though others go on"),
+        EXPECT_NE(o.err.find("rank 1: the process has ended while others still run"),
                   std::string::npos)
             << o.err;
     }

@@ -54,7 +54,7 @@ TEST_F(Numerics, AModelWithoutThePlacesSaysSo)
     const Outcome o =
         verify(models + "/qwen3moe-tiny/ov/int4_asym_g64", {"--ids", "5,7"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_NE(o.out.find("the model has none of the places that XM_NUMERICS=bf16 rounds"),
+    EXPECT_NE(o.out.find("the model has no value that XM_NUMERICS=bf16 rounds"),
               std::string::npos)
         << o.out;
     EXPECT_NE(o.out.find("NMSE 0.00e+00"), std::string::npos) << o.out;
@@ -117,7 +117,7 @@ TEST_F(Numerics, TheReferenceHasThemToo)
     const Outcome o = verify(models + "/gemma4-moe-tiny/ov/int4_asym_g32",
                              {"--ids", "5,7", "-d", "REFERENCE"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_NE(o.out.find("7 places are rounded to bf16"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("7 values are rounded to bf16"), std::string::npos) << o.out;
 }
 
 TEST_F(Numerics, StandsAlone)
@@ -125,10 +125,10 @@ TEST_F(Numerics, StandsAlone)
     const std::string model = models + "/qwen3moe-tiny/ov/int4_asym_g64";
     const Outcome decode = verify(model, {"--decode", "3"});
     EXPECT_EQ(decode.code, 2);
-    EXPECT_NE(decode.err.find("--numerics runs the tokens that are given"),
+    EXPECT_NE(decode.err.find("--numerics runs only the given tokens"),
               std::string::npos);
     const Outcome against = verify(model, {"--ids", "1", "--against", "x.npy"});
     EXPECT_EQ(against.code, 2);
-    EXPECT_NE(against.err.find("give one of --against and --numerics"),
+    EXPECT_NE(against.err.find("give only one of --against and --numerics"),
               std::string::npos);
 }

@@ -129,7 +129,7 @@ TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
     Outcome chat =
         run({"chat", "-m", model.folder, "-n", "4", "--precision", "f16"}, {}, lines);
     EXPECT_EQ(chat.code, 1) << chat.err;
-    EXPECT_EQ(count(chat.err, "xemoe: the message is taken back\n"), 2u) << chat.err;
+    EXPECT_EQ(count(chat.err, "xemoe: the message is removed\n"), 2u) << chat.err;
     Outcome verify = run({"verify", "-m", model.folder, "--ids", "5,6,7", "--decode", "0",
                           "--precision", "f16"});
     EXPECT_EQ(verify.code, 5);
@@ -139,7 +139,7 @@ TEST_F(Overflow, OfAProductIsAnErrorThatNamesF32)
                   .find("linear '__module.model.layers.0.self_attn"),
               std::string::npos)
         << "all steps behind it are wrong as well: " << verify.out;
-    ASSERT_EQ(model.logits("f32").code, 0) << "f32 has room";
+    ASSERT_EQ(model.logits("f32").code, 0) << "f32 helps";
     for (float logit : model.read("f32"))
         ASSERT_TRUE(std::isfinite(logit));
 }

@@ -145,7 +145,7 @@ TEST_F(Parallel, EachTextHasASeedOfItsOwn)
     wanted.push_back(alone("One day", options + Words{"--seed", "8"}).out);
     Outcome o = generate("2", Words{"-f", file, "--seed", "7", "-v"} + options);
     EXPECT_EQ(records(o.out), wanted);
-    EXPECT_TRUE(contains(o.err, "seed:    7, one more for each text")) << o.err;
+    EXPECT_TRUE(contains(o.err, "seed:    7, increased by one for each text")) << o.err;
 }
 
 TEST_F(Parallel, OnePromptHasSeveralTexts)
@@ -175,8 +175,8 @@ TEST_F(Parallel, AFileWithOneLineHasOneText)
     Outcome o = generate("3", {"-f", file, "-n", "4"});
     EXPECT_EQ(records(o.out), one) << o.err;
     EXPECT_TRUE(contains(o.err, "xemoe: " + file +
-                                    " has one prompt, which makes one text; of a prompt "
-                                    "given with -p, --parallel 3 writes 3"))
+                                    " has one prompt, which gives one text; for a prompt "
+                                    "given with -p, --parallel 3 writes 3 texts"))
         << o.err;
     EXPECT_FALSE(contains(o.err, "are the same")) << o.err;
     o = run(command() + Words{"--parallel", "3", "-n", "4"}, {}, file);
@@ -201,7 +201,7 @@ TEST_F(Parallel, LinesOfSpacesAreSkipped)
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(records(o.out),
               (Words{alone("The", {"-n", "4"}).out, alone("  ", {"-n", "4"}).out}));
-    EXPECT_TRUE(contains(o.err, ": 1 blank line is skipped, the first is line 1"))
+    EXPECT_TRUE(contains(o.err, ": 1 blank line is skipped, the first one is line 1"))
         << o.err;
 }
 
@@ -255,10 +255,11 @@ TEST_F(Parallel, AContextOf0IsTheModels)
     write(repeat(story, 90) + "\nThe\n");
     const Outcome o = generate("2", {"-f", file, "-c", "0", "-n", "4"});
     EXPECT_EQ(o.code, 1);
-    EXPECT_TRUE(contains(o.err, "leaves no room in a context of 2048 (-c)")) << o.err;
+    EXPECT_TRUE(contains(o.err, "leaves no room in a context of 2048 tokens (-c)"))
+        << o.err;
     EXPECT_EQ(records(o.out)[1], alone("The", {"-n", "4", "-c", "0"}).out);
     EXPECT_TRUE(contains(run({"perplexity", "-m", model, "-f", file, "-c", "0"}).err,
-                         "two chunks of 2048 are the least"));
+                         "two chunks of 2048 tokens are needed"));
 }
 
 /* Not all texts have room at a time: some wait, and give the same text. */
@@ -309,8 +310,8 @@ TEST_F(Parallel, APromptThatCannotBeginIsASentenceAndACode)
     EXPECT_TRUE(contains(o.err, "xemoe: " + file + ", line 3: the prompt is empty"))
         << o.err;
     EXPECT_TRUE(contains(o.err, "xemoe: " + file + ", line 5: the prompt has ")) << o.err;
-    EXPECT_TRUE(contains(o.err, "xemoe: " + file +
-                                    ": 3 blank lines are skipped, the first is line 2"))
+    EXPECT_TRUE(contains(
+        o.err, "xemoe: " + file + ": 3 blank lines are skipped, the first one is line 2"))
         << o.err;
     EXPECT_EQ(records(o.out), (Words{alone("The", {"-n", "4"}).out, "\n", "\n",
                                      alone("One day", {"-n", "4"}).out}));
@@ -371,7 +372,7 @@ TEST_F(Parallel, MistakesAreSentences)
     write("\n\r\n \t\n");
     o = generate("2", {"-f", file});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, file + ": there is no prompt in any line")) << o.err;
+    EXPECT_TRUE(contains(o.err, file + ": no line contains a prompt")) << o.err;
     for (const char *damaged : {"\"\\q\"", "\"\\u12\""}) {
         write(std::string("The\n\n") + damaged + "\nOne day\n");
         o = generate("2", {"-f", file});

@@ -178,7 +178,8 @@ TEST_F(Perplexity, ATerminalIsToldHowLongItTakes)
     const std::vector<std::string> lines = t.screen.rows();
     ASSERT_EQ(lines.size(), 3u) << t.text();
     EXPECT_TRUE(std::regex_match(
-        lines[0], std::regex("xemoe: [0-9]+\\.[0-9]{2} s a chunk: [0-9]+ s for 3")))
+        lines[0],
+        std::regex("xemoe: [0-9]+\\.[0-9]{2} s per chunk: [0-9]+ s for all 3 chunks")))
         << lines[0];
     EXPECT_TRUE(std::regex_match(t.text().substr(lines[0].size() + 1), estimate))
         << t.text();
@@ -271,7 +272,7 @@ TEST_F(Perplexity, AModelThatGivesItsLastPositionOnlyIsRefused)
         words.insert(words.end(), more.begin(), more.end());
         const Outcome o = run(words);
         EXPECT_EQ(o.code, 3) << o.out;
-        EXPECT_TRUE(contains(o.err, "the logits of its last position only")) << o.err;
+        EXPECT_TRUE(contains(o.err, "logits only for its last position")) << o.err;
     }
 }
 
@@ -334,8 +335,9 @@ TEST_F(Divergence, OnlyAnotherBaseIsReplaced)
     folder.write("base", text);
     const Outcome o = perplexity(write);
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "base exists and is no file of --kl-divergence-base: it "
-                                "is not replaced\n"))
+    EXPECT_TRUE(contains(
+        o.err,
+        "base exists and is not a file of --kl-divergence-base, so it is not replaced\n"))
         << o.err;
     EXPECT_EQ(o.out, "");
     EXPECT_EQ(read_file(base), text);
@@ -385,16 +387,16 @@ TEST_F(Divergence, FilesThatDoNotFitGetASentence)
     Outcome o =
         run({"perplexity", "-m", gemma, "--kl-divergence", "--kl-divergence-base", base});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(
-        contains(o.err, "base: log-probabilities of 1536 tokens, and the model has"))
+    EXPECT_TRUE(contains(o.err, "base: the file has log-probabilities for a vocabulary "
+                                "of 1536 tokens, but the model has"))
         << o.err;
     o = compare({"-c", "64"});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "has chunks of 128 tokens: leave -c out")) << o.err;
+    EXPECT_TRUE(contains(o.err, "has chunks of 128 tokens: omit -c")) << o.err;
     folder.write("base", bytes.substr(0, bytes.size() - 1));
     o = compare({});
     EXPECT_EQ(o.code, 3);
-    EXPECT_TRUE(contains(o.err, "it is cut off")) << o.err;
+    EXPECT_TRUE(contains(o.err, "it is truncated")) << o.err;
     std::string damaged = bytes;
     /* the header of the last row */
     memset(&damaged[bytes.size() - 2 * (1536 + 4)], 0xff, 8);
@@ -427,14 +429,17 @@ static const Mistake mistakes[] = {
     {"ShortText",
      {"--ids", "1,2,3", "-c", "4"},
      2,
-     "the text has 3 tokens; two chunks of 4"},
-    {"TextOfAToken", {"--ids", "1", "-c", "4"}, 2, "the text has 1 token; two chunks"},
-    {"ShortChunk", {"--ids", "1,2,3", "-c", "3"}, 2, "takes 4 tokens at least"},
+     "the text has 3 tokens, but at least two chunks of 4"},
+    {"TextOfAToken",
+     {"--ids", "1", "-c", "4"},
+     2,
+     "the text has 1 token, but at least two chunks"},
+    {"ShortChunk", {"--ids", "1,2,3", "-c", "3"}, 2, "takes at least 4 tokens"},
     {"NoBase", {"--kl-divergence"}, 2, "Give --kl-divergence-base FILE"},
     {"BaseHasTheText",
      {"--kl-divergence", "--kl-divergence-base", "/x", "-p", "a"},
      2,
-     "leave -f, -p, --ids and --by-row out"},
+     "omit -f, -p, --ids and --by-row"},
     {"BaseMissing",
      {"--kl-divergence", "--kl-divergence-base", "/nowhere"},
      3,
@@ -452,11 +457,11 @@ static const Mistake mistakes[] = {
       "/dev/full"},
      3,
      "'/dev/full' cannot be written"},
-    {"RowsOfText", {"-p", "a", "--by-row"}, 2, "--by-row takes rows of --ids"},
+    {"RowsOfText", {"-p", "a", "--by-row"}, 2, "--by-row needs --ids"},
     {"RowsInChunks",
      {"--ids", "1,2", "--rows", "1"},
      2,
-     "--rows counts the rows of --by-row"},
+     "--rows can only be used with --by-row"},
 };
 
 INSTANTIATE_TEST_SUITE_P(CommandLine, PerplexityMistakes, testing::ValuesIn(mistakes),

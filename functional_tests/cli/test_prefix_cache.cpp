@@ -56,7 +56,7 @@ TEST_F(PrefixCache, ServesTheNextProgram)
                   second.number("/timings/prompt_tokens"),
               first.number("/timings/prompt_tokens"));
     const Outcome verbose = generate({"--prefix-cache", cache, "-v"});
-    EXPECT_TRUE(contains(verbose.err, " more from the cache\n")) << verbose.err;
+    EXPECT_TRUE(contains(verbose.err, " more from the KV cache\n")) << verbose.err;
     EXPECT_LT(second.number("/timings/prompt_tokens"), 20.0);
     EXPECT_GT(first.number("/timings/prompt_tokens"), 100.0);
     EXPECT_EQ(n_files(), 1u);
@@ -95,12 +95,11 @@ TEST_F(PrefixCache, SaysWhatIsWrong)
 {
     Outcome o = generate({"--prefix-cache-size", "5"});
     EXPECT_EQ(o.code, 2);
-    EXPECT_TRUE(contains(o.err, "--prefix-cache-size is for --prefix-cache DIR"))
-        << o.err;
+    EXPECT_TRUE(contains(o.err, "--prefix-cache-size needs --prefix-cache DIR")) << o.err;
     o = generate({"--prefix-cache", cache, "-d", "REFERENCE"});
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(
-        contains(o.err, "option --prefix-cache: prefixes cannot be kept in files"))
+        contains(o.err, "option --prefix-cache: prefixes cannot be cached in files"))
         << o.err;
     o = generate({"--prefix-cache", cache, "-d", "CPU,CPU", "--split", "layer"});
     EXPECT_EQ(o.code, 3);
@@ -109,10 +108,10 @@ TEST_F(PrefixCache, SaysWhatIsWrong)
     folder.write("file", "");
     o = generate({"--prefix-cache", folder / "file" + "/x"});
     EXPECT_NE(o.code, 0);
-    EXPECT_TRUE(contains(o.err, "/file/x' of cached prefixes")) << o.err;
+    EXPECT_TRUE(contains(o.err, "/file/x' for cached prefixes")) << o.err;
     o = generate({"--prefix-cache", folder / "no/cache"});
     EXPECT_NE(o.code, 0);
-    EXPECT_TRUE(contains(o.err, "is missing; make that first")) << o.err;
+    EXPECT_TRUE(contains(o.err, "is missing: create that first")) << o.err;
     o = generate({"--prefix-cache", folder / "made", "--prefix-cache-size", "1"});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_TRUE(contains(o.err, "/made' for cached prefixes\n")) << o.err;

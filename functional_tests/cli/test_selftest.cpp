@@ -55,8 +55,8 @@ TEST_F(Selftest, ReportsWhatEachPartFound)
     ASSERT_EQ(o.code, 0) << o.err << o.out;
     EXPECT_TRUE(contains(o.out, "\n2 of 2  ok      steps, u4, f32 ")) << o.out;
     EXPECT_TRUE(contains(o.out, "; 2 parts\n1 of 2  ok      making u4\n")) << o.out;
-    EXPECT_TRUE(contains(o.out, "\n2 of 2 parts are good.")) << o.out;
-    EXPECT_TRUE(contains(o.out, "with neither paths nor names of yours.\n")) << o.out;
+    EXPECT_TRUE(contains(o.out, "\n2 of 2 parts passed.")) << o.out;
+    EXPECT_TRUE(contains(o.out, "but no paths or names of your system.\n")) << o.out;
     const Json json(report());
     EXPECT_EQ(json.text("/parts/0/part"), "making u4");
     EXPECT_EQ(json.text("/parts/1/part"), "steps, u4, f32");
@@ -81,7 +81,7 @@ TEST_F(Selftest, FindsWhatIsWrong)
     EXPECT_EQ(o.code, 5) << o.err;
     EXPECT_TRUE(contains(o.out, "\n2 of 2  FAILED  steps, u4, f32 ")) << o.out;
     EXPECT_TRUE(contains(o.out, "steps differ from the reference: rms_norm ")) << o.out;
-    EXPECT_TRUE(contains(o.out, "\n1 of 2 parts are good.")) << o.out;
+    EXPECT_TRUE(contains(o.out, "\n1 of 2 parts passed.")) << o.out;
     const Json json(report());
     EXPECT_EQ(json.number("/failed"), 1);
     EXPECT_EQ(json.number("/parts/1/exit_code"), 5);
@@ -174,8 +174,8 @@ TEST_F(Selftest, FitsTheTerminal)
         for (const std::string &row : t.screen.rows())
             EXPECT_LT(row.size(), columns) << row;
         EXPECT_TRUE(contains(t.raw(), "2 of 2  ok      steps, u4, f32")) << t.text();
-        EXPECT_EQ(contains(t.raw(), "good. The report is '" + folder.path +
-                                        "/report.json': all figures"),
+        EXPECT_EQ(contains(t.raw(), "passed. The report '" + folder.path +
+                                        "/report.json' has all figures"),
                   columns == 200)
             << t.text();
     }
@@ -220,7 +220,7 @@ TEST_P(SelftestMistakes, GetOneSentence)
 /* clang-format off */
 INSTANTIATE_TEST_SUITE_P(CommandLine, SelftestMistakes, testing::Values(
     Mistake{"Part", {"--only", "nothing"}, 2, "no part of the test has 'nothing'"},
-    Mistake{"There", {"-o", "/dev/null"}, 2, "'/dev/null' is there already"},
+    Mistake{"There", {"-o", "/dev/null"}, 2, "'/dev/null' exists already"},
     Mistake{"Folder", {"-o", "/nowhere/report.json"}, 3, "'/nowhere/report.json'"},
     Mistake{"Device", {"-d", "GPU.7"}, 4, "GPU.7"},
     Mistake{"Limit", {"--limit", "0"}, 2, "--limit"}), mistake_name);

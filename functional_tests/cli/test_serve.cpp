@@ -196,7 +196,8 @@ TEST_F(Serve, AnswersOverTls)
     const Outcome swapped = run(
         Words{"serve", "-m", model, "--port", "0", "--tls-cert", key, "--tls-key", cert});
     EXPECT_NE(swapped.code, 0);
-    EXPECT_TRUE(contains(swapped.err, "is the certificate the key's")) << swapped.err;
+    EXPECT_TRUE(contains(swapped.err, "check that certificate and key belong together"))
+        << swapped.err;
 }
 
 TEST_F(Serve, ASignalLetsTextsEnd)
@@ -262,8 +263,10 @@ TEST_F(Serve, KeysNamesAndOtherAddresses)
         << used.err;
     Program all({"serve", "-m", model, "--port", "0", "--host", "0.0.0.0"});
     ASSERT_TRUE(all.wait_for_output(" slots)\n"));
-    EXPECT_TRUE(contains(all.errors(), "kernels that are not kept yet are built first"));
-    EXPECT_TRUE(contains(all.errors(), "--api-key-file FILE asks clients for a key"));
+    EXPECT_TRUE(
+        contains(all.errors(), "kernels that are not in the cache are built first"));
+    EXPECT_TRUE(
+        contains(all.errors(), "--api-key-file FILE requires a key from clients"));
     const std::string other = "GET /health HTTP/1.1\r\nHost: any.example\r\n\r\n";
     EXPECT_EQ(ask(other).status, 403) << "it is on loopback";
     port = port_of(all.output());
@@ -281,14 +284,14 @@ TEST(ServeOptions, AreRefusedByName)
     } const rows[] = {
         {{"--port", "65536"}, "option --port takes a number from 0 to 65535", 2},
         {{"--port", "x"}, "--port", 2},
-        {{"--tls-cert", "a.pem"}, "--tls-cert and --tls-key are given together", 2},
+        {{"--tls-cert", "a.pem"}, "--tls-cert and --tls-key must be given together", 2},
         {{"--alias", "a", "--alias", "b"},
          "option --alias is given 2 times for 1 model",
          2},
         {{"--stop", "x"}, "--stop", 2},
         {{"--top-p", "2"}, "--top-p", 2},
         {{"--slots", "0"}, "--slots", 2},
-        {{"--api-key-file", folder / "empty"}, "there is no key in it", 3},
+        {{"--api-key-file", folder / "empty"}, "it contains no key", 3},
         {{"--api-key-file", folder / "nothing"}, "nothing", 3},
     };
     for (const auto &row : rows) {

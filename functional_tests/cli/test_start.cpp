@@ -97,7 +97,7 @@ TEST_F(Start, TheSecondRunBuildsWhatIsDamagedAndNothingElse)
     Words words = generate;
     words.push_back("-v");
     const std::string told = run(words, user).err;
-    EXPECT_TRUE(contains(told, " launches and 1 wait a token\n")) << told;
+    EXPECT_TRUE(contains(told, " launches and 1 wait per token\n")) << told;
     EXPECT_EQ(second.number("/kernels_loaded"), first.number("/kernels_built"));
     EXPECT_EQ(second.number("/launches_built"), 0);
     EXPECT_EQ(second.number("/kernel_cache_bytes_written"), 0);
@@ -129,7 +129,7 @@ TEST_F(Start, TheFolderIsAnOption)
     words.push_back("--cache-dir=/proc/none");
     Outcome o = run(words, user);
     EXPECT_EQ(o.code, 3) << o.err;
-    EXPECT_NE(o.err.find("option --cache-dir: the folder '/proc/none' cannot be made"),
+    EXPECT_NE(o.err.find("option --cache-dir: the folder '/proc/none' cannot be created"),
               std::string::npos)
         << o.err;
 }

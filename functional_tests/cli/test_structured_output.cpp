@@ -97,13 +97,13 @@ TEST(StructuredOutput, SaysWhatIsWrong)
          "xemoe: option --json-schema: /no/such/file: No such file or directory"},
         {{"--json-schema", "/dev/null"},
          3,
-         "xemoe: option --json-schema: /dev/null: JSON Schema: not JSON"},
+         "xemoe: option --json-schema: /dev/null: JSON Schema: not valid JSON"},
         {{"--grammar", XM_MODELS_DIR "/README.md"},
          3,
          "xemoe: option --grammar: " XM_MODELS_DIR "/README.md: grammar, line "},
         {{"--grammar", "root ::= \"a\"", "--json-schema", "{}"},
          2,
-         "xemoe: give one of --grammar and --json-schema"},
+         "xemoe: give only one of --grammar and --json-schema"},
     };
     for (const auto &c : cases) {
         const Outcome o = generate(c.options);
@@ -113,6 +113,6 @@ TEST(StructuredOutput, SaysWhatIsWrong)
     }
     const Outcome o = generate({"--grammar", "root ::= <nobody>"});
     EXPECT_NE(o.code, 0);
-    EXPECT_NE(o.err.find("the grammar names a token <nobody>"), std::string::npos)
+    EXPECT_NE(o.err.find("the grammar names the token <nobody>"), std::string::npos)
         << o.err;
 }

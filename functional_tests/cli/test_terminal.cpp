@@ -79,10 +79,11 @@ TEST(Terminal, SentencesAreBrokenBetweenWords)
          2,
          "xemoe: option --device-as: there is no chip or card 'bmgg': did you mean bmg?"},
         {generate({"-n", "1", "--split", "layer"}), 0,
-         "xemoe: warning: option --split layer changes nothing: REFERENCE is one device"},
+         "xemoe: warning: option --split layer has no effect, because REFERENCE is one "
+         "device"},
         {{"plan", model, "--device-as", "bmg", "--memory", "1"},
          4,
-         "xemoe: it does not fit on bmg"},
+         "xemoe: the model does not fit on bmg"},
     };
     for (const auto &[words, code, sentence] : cases) {
         Terminal t(words, {}, 50);

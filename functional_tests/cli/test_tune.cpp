@@ -223,7 +223,7 @@ TEST_F(BesideAModel, NothingIsMeasuredWhereItCannotBeKeptOrMeansNothing)
     EXPECT_TRUE(contains(dry.err, said + "this is a dry run")) << dry.err;
     const Outcome forced = generate({"--tune"}, {"XM_FORCE=vec"});
     EXPECT_EQ(forced.code, 0) << forced.err;
-    EXPECT_EQ(forced.err, said + "XM_FORCE chooses them\n");
+    EXPECT_EQ(forced.err, said + "XM_FORCE chooses the kernels\n");
     const Outcome ignored = generate({"--tune"}, {"XM_TUNED_KERNELS=no"});
     EXPECT_EQ(ignored.err, said + "XM_TUNED_KERNELS=NO ignores the choices\n");
     EXPECT_FALSE(has_measured());
@@ -231,7 +231,8 @@ TEST_F(BesideAModel, NothingIsMeasuredWhereItCannotBeKeptOrMeansNothing)
     const Outcome none = run(
         {"generate", gguf, "-p", "hello", "-n", "2", "--tune", "--cache-dir", "none"});
     EXPECT_EQ(none.code, 0) << none.err;
-    EXPECT_EQ(none.err, said + "there is no cache folder to keep the choices in\n");
+    EXPECT_EQ(none.err,
+              said + "there is no cache folder where the choices could be kept\n");
 }
 
 /* The model is opened again, with the chosen kernels. */
@@ -373,8 +374,8 @@ TEST_F(BesideProcess, SaysWhyItDoesNotMeasure)
               "failed the cache folder cannot be written\n");
     EXPECT_EQ(
         run_beside(folder.path, one_step, "XM_DRY_RUN=1"),
-        "xemoe: warning: dry run: kernels are compiled and submitted, never executed; "
-        "no value is computed\nfailed times of a dry run mean nothing\n");
+        "xemoe: warning: dry run: kernels are compiled and submitted but not executed, "
+        "so no value is computed\nfailed times of a dry run mean nothing\n");
     const std::string wrong = run_beside(folder.path, "lines\\n\\n");
     EXPECT_TRUE(contains(wrong, "failed 'lines T=1': expected linear")) << wrong;
 }

@@ -150,9 +150,9 @@ TEST_F(Against, TextIsATableAndAVerdict)
     Outcome o = verify("last.npy");
     EXPECT_EQ(o.code, 0) << o.err;
     for (const char *part :
-         {"position  NMSE mean-removed  sum/sum ", "the likeliest of position ",
-          "\n  10  ", "likeliest token the same at 1 of 1 positions; KLD ", "\nNMSE ",
-          ": PASS\n"})
+         {"position  NMSE mean-removed  sum/sum ", "likeliest tokens at position ",
+          "\n  10  ", "the likeliest token is the same at 1 of 1 positions; KLD ",
+          "\nNMSE ", ": PASS\n"})
         EXPECT_TRUE(contains(o.out, part)) << part << " in\n" << o.out;
     Floats other = last;
     for (size_t i = 0; i < other.size(); i++)
@@ -249,11 +249,11 @@ TEST_F(Against, FilesThatDoNotFitGetASentence)
         {"none.npy", "none.npy"},
         {"empty", "0 bytes are neither an .npy file nor float32 logits"},
         {"odd.bin", "5 bytes are neither"},
-        {"short.bin", "logits of 100 tokens, and the model has 1536"},
+        {"short.bin", "logits for a vocabulary of 100 tokens, but the model has 1536"},
         {"ints.npy", "not an .npy file"},
         {"nan.npy", "element 7 of row 0 is NaN"},
-        {"two.npy", "logits of 768 tokens, and the model has 1536"},
-        {"rows.npy", "logits of 2 positions, and there are"},
+        {"two.npy", "logits for a vocabulary of 768 tokens, but the model has 1536"},
+        {"rows.npy", "logits of 2 positions, but"},
     };
     for (const auto &c : cases) {
         const Outcome o = verify(c.file);
@@ -346,9 +346,9 @@ TEST(VerifyOptions, ThatContradictEachOtherGetASentence)
         Words words;
         const char *says;
     } cases[] = {
-        {{"--against", "x"}, "which tokens are the logits of?"},
-        {{"--against", "x", "--ids", "1", "--decode", "2"}, "leave --decode out"},
-        {{"-p", "a", "-f", "b"}, "give one of -p TEXT, -f FILE and --ids IDS"},
+        {{"--against", "x"}, "which tokens do the logits belong to?"},
+        {{"--against", "x", "--ids", "1", "--decode", "2"}, "omit --decode"},
+        {{"-p", "a", "-f", "b"}, "give only one of -p TEXT, -f FILE and --ids IDS"},
         {{"-p", ""}, "the prompt is empty"},
         {{"-f", "/dev/null"}, "/dev/null is empty"},
     };

@@ -44,7 +44,7 @@ TEST_P(DryBenchmark, ReportsARun)
     expect_throughput(r, 4.0);
     EXPECT_EQ(r.number("\\[ INFO \\] Tokens:\\s+(\\d+) tokens"), 34.0);
     EXPECT_EQ(r.all("\\[ INFO \\] Execution Devices:\\['GPU\\.0'\\]").size(), 1u);
-    EXPECT_TRUE(r.says("[ WARNING ] The device gives no times: they are all 0\n"));
+    EXPECT_TRUE(r.says("[ WARNING ] The device reports no times: all are 0\n"));
     const Json report(read_file(folder / "benchmark_report.json"));
     EXPECT_EQ(report.text("/configuration_setup/target device"), "GPU");
     EXPECT_EQ(report.text("/execution_results/total number of iterations"), "4");

@@ -313,8 +313,9 @@ TEST_F(PipelineArguments, OfTextsThatAreTooLittleRoom)
               OUT_OF_BOUNDS);
     EXPECT_EQ(room, std::string(text.size() + 1, '?'));
     EXPECT_EQ(n, text.size() + 1);
-    EXPECT_EQ(last_error(), "a text takes " + std::to_string(n) +
-                                " bytes: the buffer has " + std::to_string(text.size()));
+    EXPECT_EQ(last_error(), "the text needs " + std::to_string(n) +
+                                " bytes, but the buffer has " +
+                                std::to_string(text.size()));
     EXPECT_EQ(ov_genai_decoded_results_get_string(r.get(), room.data(), &n), OK);
     EXPECT_EQ(room.c_str(), text);
 }

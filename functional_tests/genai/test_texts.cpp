@@ -251,7 +251,8 @@ TEST_F(Texts, OfHistoriesNeedAMessage)
                   chat.get(), make_history().get(), twenty().get(), nullptr, &r),
               UNKNOW_EXCEPTION);
     EXPECT_EQ(r, nullptr);
-    EXPECT_NE(Log::text().find("the history is empty"), std::string::npos) << Log::text();
+    EXPECT_NE(Log::text().find("the chat history is empty"), std::string::npos)
+        << Log::text();
 }
 
 /* ---- streamers ---- */

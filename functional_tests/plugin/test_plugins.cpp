@@ -222,16 +222,15 @@ TEST_F(Plugins, ThatAreNoneAreRefusedWithTheReason)
     const struct {
         std::string library, why;
     } cases[] = {
-        {XM_OTHER_VERSION,
-         "made for version 2 of xemoe/plugin.h, this xemoe has version 1: "
-         "build it anew"},
-        {XM_NO_ENTRY, "has no function xm_ext_entry: it is no plugin of xemoe"},
+        {XM_OTHER_VERSION, "built for version 2 of xemoe/plugin.h, but this xemoe has "
+                           "version 1: build the plugin again"},
+        {XM_NO_ENTRY, "has no function xm_ext_entry: it is not a plugin of xemoe"},
         {folder + "/text.so", "cannot be loaded"},
         {folder + "/empty.so", "cannot be loaded"},
         {folder, "cannot be loaded"},
         {folder + "/none.so", "No such file or directory"},
         {"libxemoe_no_such_plugin.so", "cannot be loaded"},
-        {"", "has no name"},
+        {"", "has no library name"},
     };
     const std::string before = devices(core);
     for (const auto &c : cases) {
@@ -265,7 +264,7 @@ TEST_F(Plugins, ThatAreCutOffDoNotEndTheProcess)
         unlink(path.c_str());
         std::ofstream(path, std::ios::binary) << whole.substr(0, n);
         const ov_status_e s = register_plugin(core, "CUT" + std::to_string(n), path);
-        cut_off += last_error().find("is cut off") != std::string::npos;
+        cut_off += last_error().find("is truncated") != std::string::npos;
         /* bytes after the segments are only for debuggers */
         if (s != OK) {
             EXPECT_NE(last_error().find("cut.so"), std::string::npos) << last_error();
@@ -367,7 +366,8 @@ TEST_F(Plugins, ThatAreBrokenAreNotPassedOverInSilence)
     logged = "";
     ov_util_set_log_callback([](const char *line) { logged += line; });
     compile_small(core.get(), "AUTO:BROKEN,REFERENCE");
-    EXPECT_NE(logged.find("device BROKEN is left out: "), std::string::npos) << logged;
+    EXPECT_NE(logged.find("device BROKEN is not available: "), std::string::npos)
+        << logged;
     EXPECT_NE(logged.find("/no/such/library.so"), std::string::npos) << logged;
     logged = "";
     compile_small(core.get(), "AUTO:BROKEN,REFERENCE");
@@ -400,7 +400,7 @@ TEST_F(Plugins, ListsAreXml)
     for (const char *text : {"", "# Title\n", "<net/>", "<ie><plugins><plugin/>"}) {
         std::ofstream(path) << text;
         EXPECT_EQ(ov_core_create_with_config(path.c_str(), &core), GENERAL_ERROR) << text;
-        EXPECT_NE(last_error().find("is no list of plugins"), std::string::npos);
+        EXPECT_NE(last_error().find("is not a list of plugins"), std::string::npos);
     }
     EXPECT_EQ(core, reinterpret_cast<ov_core_t *>(1));
     EXPECT_EQ(ov_core_create_with_config(nullptr, &core), INVALID_C_PARAM);

@@ -112,12 +112,12 @@ TEST_F(PluginInProgram, SaysWhatItHasNot)
         {{"verify", "-m", model, "-d", "EXAMPLE"},
          2,
          "",
-         "device EXAMPLE has no steps to compare with the reference"},
-        {{"plan", model, "-d", "EXAMPLE"}, 4, "", "EXAMPLE is no OpenCL device"},
+         "device EXAMPLE offers no steps to compare with the reference"},
+        {{"plan", model, "-d", "EXAMPLE"}, 4, "", "EXAMPLE is not an OpenCL device"},
         {{"compile", model, "-d", "EXAMPLE", "-o", "/dev/null"},
          3,
          "",
-         "plugin EXAMPLE does not export compiled models"},
+         "plugin EXAMPLE cannot export compiled models"},
         {{"generate", "-m", model, "-d", "EXAMPLE", "-p", "x", "--kv", "u8"},
          3,
          "",
@@ -138,16 +138,17 @@ TEST_F(PluginInProgram, IsLeftOutWhereItCannotBeLoaded)
     const Outcome o = run_with({"devices"});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_FALSE(has(o.out, "EXAMPLE"));
-    EXPECT_TRUE(has(o.err, "device EXAMPLE is left out: ") &&
-                has(o.err, "made for version 2 of xemoe/plugin.h"))
+    EXPECT_TRUE(has(o.err, "device EXAMPLE is not available: ") &&
+                has(o.err, "built for version 2 of xemoe/plugin.h"))
         << o.err;
     const Outcome g = run_with({"generate", "-m", model, "-d", "EXAMPLE", "-p", "x"});
     EXPECT_EQ(g.code, 4) << g.err;
-    EXPECT_TRUE(has(g.err, "build it anew")) << g.err;
+    EXPECT_TRUE(has(g.err, "build the plugin again")) << g.err;
     std::ofstream(path) << "no list\n";
     const Outcome n = run_with({"devices"});
     EXPECT_NE(n.code, 0);
-    EXPECT_TRUE(has(n.err, "XM_PLUGINS: '" + path + "' is no list of plugins")) << n.err;
+    EXPECT_TRUE(has(n.err, "XM_PLUGINS: '" + path + "' is not a list of plugins"))
+        << n.err;
 }
 
 } // namespace

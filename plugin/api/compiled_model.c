@@ -182,9 +182,10 @@ set_one(const ov_compiled_model_t *m, const struct xm_property *p)
 {
     if (m->timeout && strcmp(p->key, timeout_key) == 0)
         return set_timeout(m->timeout, p->value);
-    return xm_api_fail(
-        GENERAL_ERROR,
-        "property %s of a compiled model cannot be set: give it to compile", p->key);
+    return xm_api_fail(GENERAL_ERROR,
+                       "property %s of a compiled model cannot be set: pass it when the "
+                       "model is compiled",
+                       p->key);
 }
 
 ov_status_e
@@ -247,8 +248,7 @@ ov_compiled_model_export_model(const ov_compiled_model_t *compiled_model,
         return xm_api_refuse(__func__);
     struct xm_compiled *c = compiled_model->compiled;
     if (!c->ops->export_model)
-        return xm_api_fail(NOT_IMPLEMENTED,
-                           "this device does not export compiled models");
+        return xm_api_fail(NOT_IMPLEMENTED, "this device cannot export compiled models");
     struct xm_error err = {0};
     xm_compiled_export_file(c, export_model_path, &err);
     return xm_api_error(&err);

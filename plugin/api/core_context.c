@@ -37,9 +37,9 @@ find_handles(const struct xm_api_handles *h, struct xm_context_wish *out)
     if (!h->cl_context && !h->cl_queue)
         return xm_api_fail(GENERAL_ERROR, "OCL_CONTEXT or OCL_QUEUE is missing");
     if (h->tile && strcmp(h->tile, "-1") != 0)
-        return xm_api_fail(GENERAL_ERROR,
-                           "TILE_ID is %s: parts of a device are not used apart",
-                           h->tile);
+        return xm_api_fail(
+            GENERAL_ERROR,
+            "TILE_ID is %s: the tiles of a device cannot be used separately", h->tile);
     out->cl_context = h->cl_context;
     out->cl_queue = h->cl_queue;
     return read_device_id(h, &out->device);

@@ -54,10 +54,12 @@ ov_core_read_model_from_memory_buffer(const ov_core_t *core, const char *model_s
     if (weights && !xm_api_is(weights, XM_API_TENSOR))
         return xm_api_refuse(__func__);
     if (weights && weights->type == STRING)
-        return xm_api_fail(GENERAL_ERROR,
-                           "the weights must be a tensor of bytes, found strings");
+        return xm_api_fail(
+            GENERAL_ERROR,
+            "the weights must be a tensor of bytes, found a tensor of strings");
     if (weights && xm_api_tensor_is_remote(weights))
-        return xm_api_fail(GENERAL_ERROR, "the weights are in memory of a device");
+        return xm_api_fail(GENERAL_ERROR,
+                           "the weights must be in host memory, found device memory");
     struct xm_mapping *owner = weights ? (struct xm_mapping *)&weights->base : NULL;
     if (xm_openvino_ir_read_memory(
             model_str, strnlen(model_str, str_len), weights ? weights->data : NULL,
@@ -82,7 +84,7 @@ check_library(const char *path)
     fclose(f);
     if (n == sizeof(head) && memcmp(head, elf, sizeof(elf)) == 0)
         return OK;
-    return xm_api_fail(GENERAL_ERROR, "extension %s is no shared library", path);
+    return xm_api_fail(GENERAL_ERROR, "extension %s is not a shared library", path);
 }
 
 /* Loads nothing: a library made for OpenVINO would load OpenVINO. openvino_tokenizers is accepted,
@@ -96,11 +98,10 @@ ov_core_add_extension(const ov_core_t *core, const char *path)
     ov_status_e s = check_library(path);
     if (s != OK || strstr(slash ? slash + 1 : path, "openvino_tokenizers"))
         return s;
-    return xm_api_fail(
-        GENERAL_ERROR,
-        "extension %s is not loaded: operations of other libraries cannot be "
-        "run, and those of openvino_tokenizers are there without it",
-        path);
+    return xm_api_fail(GENERAL_ERROR,
+                       "extension %s is not loaded: operations of other libraries are "
+                       "not supported, and those of openvino_tokenizers are built in",
+                       path);
 }
 
 /* ---- compiling --------------------------------------------------------------------- */
@@ -235,7 +236,7 @@ check_importer(const ov_core_t *core, const char *device)
         return xm_api_error(&err);
     return plugin->ops->import_model
                ? OK
-               : xm_api_fail(NOT_IMPLEMENTED, "device %s does not import compiled models",
+               : xm_api_fail(NOT_IMPLEMENTED, "device %s cannot import compiled models",
                              device);
 }
 

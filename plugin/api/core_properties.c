@@ -116,7 +116,7 @@ set_own(struct xm_api_core_properties *p, int row, const char *value,
 {
     const char *taken = rows[row].take(value);
     if (!taken)
-        return xm_fail(err, XM_INVALID, "%s is '%s', it must be %s", rows[row].key, value,
+        return xm_fail(err, XM_INVALID, "%s is '%s': expected %s", rows[row].key, value,
                        rows[row].accepted);
     char *copy = xm_strdup(taken);
     if (!copy)

@@ -20,7 +20,7 @@ narrow(const wchar_t *wide, char **out)
         if (n <= 0) {
             xm_strbuf_free(&b);
             return xm_api_fail(GENERAL_ERROR,
-                               "a path has the character U+%lX, which is none",
+                               "a path contains U+%lX, which is not a valid character",
                                (unsigned long)*wide);
         }
         xm_strbuf_add_n(&b, (const char *)bytes, (size_t)n);

@@ -107,8 +107,8 @@ ov_status_e
 xm_api_refuse(const char *name)
 {
     return xm_api_fail(INVALID_C_PARAM,
-                       "%s: an argument is NULL, a number that it cannot be, or no live "
-                       "handle of its kind",
+                       "%s: an argument is NULL, a number out of range, or not a live "
+                       "handle of the expected kind",
                        name);
 }
 

@@ -261,7 +261,8 @@ ov_infer_request_wait_for(ov_infer_request_t *infer_request, const int64_t timeo
     if (!xm_api_is(infer_request, XM_API_REQUEST))
         return xm_api_refuse(__func__);
     if (timeout < 0)
-        return xm_api_fail(GENERAL_ERROR, "a time-out of %lld ms", (long long)timeout);
+        return xm_api_fail(GENERAL_ERROR, "the timeout is %lld ms, expected 0 or more",
+                           (long long)timeout);
     struct xm_api_runner *runner = infer_request->runner;
     struct timespec deadline = deadline_after(timeout);
     pthread_mutex_lock(&runner->lock);

@@ -49,8 +49,8 @@ xm_api_slot_by_port(const ov_infer_request_t *r, const struct xm_api_port *p)
                      : xm_port_find(c->ports.inputs, c->ports.n_inputs, p->name);
     if (i != UINT32_MAX)
         return slot_of(r, p->is_output, i);
-    return no_slot(
-        xm_api_fail(GENERAL_ERROR, "port %s is none of this request's model", p->name));
+    return no_slot(xm_api_fail(
+        GENERAL_ERROR, "port %s does not belong to the model of this request", p->name));
 }
 
 struct xm_api_slot
@@ -71,7 +71,8 @@ xm_api_slot_only(const ov_infer_request_t *r, bool is_output)
     uint32_t n = is_output ? c->ports.n_outputs : c->ports.n_inputs;
     if (n == 1)
         return slot_of(r, is_output, 0);
-    return no_slot(xm_api_fail(GENERAL_ERROR, "the model has %u %ss: name one", n,
+    return no_slot(xm_api_fail(GENERAL_ERROR,
+                               "the model has %u %ss: choose one by name or index", n,
                                is_output ? "output" : "input"));
 }
 
@@ -153,7 +154,7 @@ bind_remote(const ov_infer_request_t *r, const struct xm_api_slot *s, ov_tensor_
     const bool is_remote = t && xm_api_tensor_is_remote(t);
     if (!ops->set_remote_input)
         return is_remote ? xm_fail(err, XM_INVALID,
-                                   "%s '%s': this device takes no remote tensors",
+                                   "%s '%s': this device does not support remote tensors",
                                    s->is_output ? "output" : "input", s->port->name)
                          : XM_OK;
     if (s->is_output)
@@ -218,10 +219,10 @@ refresh_output(const ov_infer_request_t *r, uint32_t i, struct xm_error *err)
     XM_TRY(is_remote ? r->infer->ops->describe_output(r->infer, i, &result, err)
                      : r->infer->ops->output(r->infer, i, &result, err));
     if (result.element != (enum xm_element)t->type)
-        return xm_fail(err, XM_INVALID, "output '%s': expected %s, the device gave %s",
-                       r->infer->compiled->ports.outputs[i].name,
-                       xm_element_text((enum xm_element)t->type),
-                       xm_element_text(result.element));
+        return xm_fail(
+            err, XM_INVALID, "output '%s': expected %s, the device returned %s",
+            r->infer->compiled->ports.outputs[i].name,
+            xm_element_text((enum xm_element)t->type), xm_element_text(result.element));
     XM_TRY(xm_api_tensor_reshape(t, result.rank, result.dim, err));
     if (t->bytes && !is_remote)
         memcpy(t->data, result.data, (size_t)t->bytes);

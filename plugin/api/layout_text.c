@@ -90,16 +90,16 @@ add_name(struct names *l, struct name s, struct xm_error *err)
     /* maximum number of bytes shown in an error */
     const int n = s.n < 50 ? (int)s.n : 50;
     if (!is_legal(s))
-        return xm_fail(err, XM_INVALID, "a layout: '%.*s' is no name of a dimension", n,
-                       s.text);
+        return xm_fail(err, XM_INVALID, "layout: '%.*s' is not the name of a dimension",
+                       n, s.text);
     s = short_name(s);
     for (size_t i = 0; i < l->n && !is(s, "?"); i++) {
         if (l->list[i].n == s.n && memcmp(l->list[i].text, s.text, s.n) == 0)
-            return xm_fail(err, XM_INVALID, "a layout: '%.*s' stands in it twice", n,
-                           s.text);
+            return xm_fail(err, XM_INVALID, "layout: the dimension '%.*s' occurs twice",
+                           n, s.text);
     }
     if (l->n == MAX_NAMES)
-        return xm_fail(err, XM_INVALID, "a layout: more than %d dimensions",
+        return xm_fail(err, XM_INVALID, "layout: it has more than %d dimensions",
                        (int)MAX_NAMES);
     l->list[l->n++] = s;
     return XM_OK;
@@ -138,7 +138,7 @@ read_layout(struct names *l, const char *text, struct xm_error *err)
     if (all.n == 0) /* an empty layout allows anything */
         return add_name(l, (struct name){"...", 3}, err);
     if (s.n == 0)
-        return xm_fail(err, XM_INVALID, "a layout: there are only spaces in it");
+        return xm_fail(err, XM_INVALID, "layout: it contains only spaces");
     if (s.text[0] == '[' && s.text[s.n - 1] == ']')
         return read_list(l, s.text + 1, s.n - 2, err);
     return read_letters(l, s, err);

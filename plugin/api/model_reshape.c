@@ -21,7 +21,7 @@ read_shape(const ov_partial_shape_t *from, struct xm_input_shape *out)
         out->dim[i] =
             (struct xm_bound){d.min == -1 ? 0 : d.min, d.max == INT64_MAX ? -1 : d.max};
         if (d.max < -1 || d.min < -1 || (d.max >= 0 && d.min > d.max))
-            return "has a dimension that is no range of numbers";
+            return "has a dimension that is not a valid range";
     }
     return NULL;
 }
@@ -110,7 +110,7 @@ static ov_status_e
 by_port(const ov_model_t *m, const void *list, size_t i, uint32_t *out)
 {
     const struct xm_api_port *p = xm_api_port(((const ov_output_port_t *const *)list)[i]);
-    return p->is_output ? xm_api_fail(GENERAL_ERROR, "port '%s' is no input", p->name)
+    return p->is_output ? xm_api_fail(GENERAL_ERROR, "port '%s' is not an input", p->name)
                         : by_name(m, &p->name, 0, out);
 }
 

@@ -13,7 +13,7 @@ retype(ov_model_t *m, size_t index, uint32_t n_ports, const char *what,
        ov_element_type_e type)
 {
     struct xm_error err = {0};
-    const ov_status_e is_read = xm_api_model_check(m, "given other types");
+    const ov_status_e is_read = xm_api_model_check(m, "given other element types");
     if (is_read != OK)
         return is_read;
     if (index >= n_ports)

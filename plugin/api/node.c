@@ -43,7 +43,9 @@ xm_api_port_only(struct xm_api_ports p)
 {
     if (p.n != 1)
         return (struct xm_api_found){
-            xm_api_fail(GENERAL_ERROR, "the model has %u %ss: name one", p.n, kind_of(p)),
+            xm_api_fail(GENERAL_ERROR,
+                        "the model has %u %ss: choose one by name or index", p.n,
+                        kind_of(p)),
             NULL};
     return create_port(&p.list[0], p.is_output);
 }

@@ -57,7 +57,8 @@ measure(ov_element_type_e type, uint32_t rank, const int64_t *dim, uint64_t *n,
     *n = 1;
     for (uint32_t i = 0; i < rank; i++) {
         if (dim[i] < 0)
-            return xm_fail(err, XM_INVALID, "dimension %u of a tensor is %lld", i,
+            return xm_fail(err, XM_INVALID,
+                           "dimension %u of a tensor is %lld, expected 0 or more", i,
                            (long long)dim[i]);
         if (!xm_mul_size(*n, (uint64_t)dim[i], n))
             return xm_fail(err, XM_INVALID,
@@ -115,10 +116,10 @@ xm_api_tensor_bytes(ov_element_type_e type, ov_shape_t shape, uint64_t *bytes,
 {
     uint64_t n;
     if (shape.rank > XM_MAX_RANK)
-        return xm_fail(err, XM_INVALID, "a tensor has rank %lld, at most %d is possible",
+        return xm_fail(err, XM_INVALID, "a tensor has rank %lld, at most %d is supported",
                        (long long)shape.rank, XM_MAX_RANK);
     if (type == STRING)
-        return xm_fail(err, XM_INVALID, "a tensor of strings cannot lie on a device");
+        return xm_fail(err, XM_INVALID, "a tensor of strings cannot be in device memory");
     return measure(type, (uint32_t)shape.rank, shape.dims, &n, bytes, err);
 }
 
@@ -153,8 +154,8 @@ grow(ov_tensor_t *t, uint64_t bytes, struct xm_error *err)
     }
     if (!t->owned)
         return xm_fail(err, XM_INVALID,
-                       "the tensor's memory is the caller's: it has %llu bytes, the new "
-                       "shape needs %llu",
+                       "the tensor uses memory of the caller, which has %llu bytes, but "
+                       "the new shape needs %llu",
                        (unsigned long long)t->capacity, (unsigned long long)bytes);
     void *grown = xm_calloc(1, (size_t)bytes);
     if (!grown)
@@ -216,7 +217,7 @@ create_from_shape(ov_element_type_e type, ov_shape_t shape, void *borrowed,
     ov_tensor_t *t = NULL;
     if (shape.rank > XM_MAX_RANK)
         return xm_api_fail(GENERAL_ERROR,
-                           "a tensor has rank %lld, at most %d is possible",
+                           "a tensor has rank %lld, at most %d is supported",
                            (long long)shape.rank, XM_MAX_RANK);
     create(type, (uint32_t)shape.rank, shape.dims, borrowed, &t, &err);
     return t ? xm_api_tensor_give(t, tensor) : xm_api_error(&err);
@@ -238,7 +239,8 @@ ov_tensor_create_from_host_ptr(const ov_element_type_e type, const ov_shape_t sh
     if (!tensor || !host_ptr || !is_type(type) || xm_api_is_wrong_shape(shape))
         return xm_api_refuse(__func__);
     if (type == STRING)
-        return xm_api_fail(GENERAL_ERROR, "a tensor of strings cannot borrow memory");
+        return xm_api_fail(GENERAL_ERROR,
+                           "a tensor of strings cannot use memory of the caller");
     return create_from_shape(type, shape, host_ptr, tensor);
 }
 
@@ -250,7 +252,7 @@ ov_tensor_set_shape(ov_tensor_t *tensor, const ov_shape_t shape)
         return xm_api_refuse(__func__);
     if (shape.rank > XM_MAX_RANK)
         return xm_api_fail(GENERAL_ERROR,
-                           "a tensor has rank %lld, at most %d is possible",
+                           "a tensor has rank %lld, at most %d is supported",
                            (long long)shape.rank, XM_MAX_RANK);
     xm_api_tensor_reshape(tensor, (uint32_t)shape.rank, shape.dims, &err);
     return xm_api_error(&err);
@@ -360,8 +362,9 @@ ov_tensor_data(const ov_tensor_t *tensor, void **data)
     if (!xm_api_is(tensor, XM_API_TENSOR) || !data)
         return xm_api_refuse(__func__);
     if (xm_api_tensor_is_remote(tensor))
-        return xm_api_fail(GENERAL_ERROR, "the tensor's bytes are the device's: the host "
-                                          "has no pointer to them");
+        return xm_api_fail(
+            GENERAL_ERROR,
+            "the tensor is in device memory, to which the host has no pointer");
     *data = tensor->data;
     return OK;
 }

@@ -11,7 +11,7 @@
 static ov_status_e
 refuse(const char *name)
 {
-    return xm_api_fail(NOT_IMPLEMENT_C_METHOD, "%s: image pre-processing is not there",
+    return xm_api_fail(NOT_IMPLEMENT_C_METHOD, "%s: image preprocessing is not supported",
                        name);
 }
 

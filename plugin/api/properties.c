@@ -16,7 +16,7 @@ take_cipher(const void *value, char text[XM_CIPHER_TEXT])
     const ov_encryption_callbacks *given = value;
     if (!given->encrypt_func || !given->decrypt_func)
         return xm_api_fail(GENERAL_ERROR,
-                           XM_CACHE_CIPHER_KEY ": both functions are needed");
+                           XM_CACHE_CIPHER_KEY ": both functions must be set");
     const struct xm_cache_cipher c = {given->encrypt_func, given->decrypt_func};
     xm_cache_cipher_add(c, text, &err);
     return xm_api_error(&err);
@@ -58,8 +58,8 @@ xm_api_check_args(size_t n)
     return n % 2 == 0 && n <= XM_API_MOST_ARGS
                ? OK
                : xm_api_fail(INVALID_C_PARAM,
-                             "%zu arguments are no pairs of a key and a value, or more "
-                             "than %d",
+                             "%zu property arguments are not pairs of a key and a value, "
+                             "or are more than %d",
                              n, XM_API_MOST_ARGS);
 }
 

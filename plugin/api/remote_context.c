@@ -57,7 +57,7 @@ take_pair(const ov_property_t *p, struct xm_api_handles *out)
         return OK;
     }
     return xm_api_fail(GENERAL_ERROR,
-                       "%s is no key of a context or of memory that is shared with it",
+                       "%s is not a property of a remote context or of shared memory",
                        p->key);
 }
 

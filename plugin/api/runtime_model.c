@@ -17,7 +17,8 @@ xm_api_model_check(const ov_model_t *m, const char *what)
     if (!m->runtime_of)
         return OK;
     return xm_api_fail(GENERAL_ERROR,
-                       "a runtime model describes what runs; it cannot be %s", what);
+                       "a runtime model only describes a compiled model; it cannot be %s",
+                       what);
 }
 
 /* ---- making ------------------------------------------------------------------------ */
@@ -41,7 +42,7 @@ static enum xm_status
 describe(struct xm_compiled *c, ov_model_t *m, struct xm_error *err)
 {
     if (!c->ops->exec_graph)
-        return xm_fail(err, XM_UNSUPPORTED, "this device does not tell what it runs");
+        return xm_fail(err, XM_UNSUPPORTED, "this device does not offer a runtime model");
     return c->ops->exec_graph(c, &m->exec, err);
 }
 
@@ -113,9 +114,9 @@ check_target(const struct xm_graph *g, const char *path, struct xm_error *err)
         const struct xm_file_mapping *file = g->mappings[i]->file;
         if (file && stat(file->path, &from) == 0 && from.st_dev == to.st_dev &&
             from.st_ino == to.st_ino)
-            return xm_fail(err, XM_INVALID,
-                           "cannot write '%.300s': the model's own weights are in it",
-                           path);
+            return xm_fail(
+                err, XM_INVALID,
+                "cannot write '%.300s': this file holds the weights of the model", path);
     }
     return XM_OK;
 }

@@ -85,7 +85,7 @@ xm_sequence_match(xm_sequence_t *sequence, const int32_t *tokens, size_t n, size
     struct xm_error err = {0};
     if (sequence->ops->past(sequence))
         return xm_api_fail(PARAMETER_MISMATCH,
-                           "a sequence that holds tokens takes over no others");
+                           "only an empty sequence can take over cached tokens");
     if (sequence->ops->match(sequence, tokens, n, &err) != XM_OK)
         return xm_api_error(&err);
     *found = sequence->ops->past(sequence);
@@ -131,12 +131,12 @@ take_entries(const xm_batch_t *batch, const xm_batch_entry_t *entries, size_t n,
     for (size_t i = 0; i < n && *status == OK; i++) {
         const xm_batch_entry_t *e = &entries[i];
         if (!xm_api_is(e->sequence, XM_API_SEQUENCE) || !e->tokens)
-            *status =
-                xm_api_fail(INVALID_C_PARAM, "entry %zu of %zu: its %s", i, n,
-                            e->tokens ? "sequence is no live one" : "tokens are NULL");
+            *status = xm_api_fail(INVALID_C_PARAM, "entry %zu of %zu: its %s", i, n,
+                                  e->tokens ? "sequence is not a live handle"
+                                            : "tokens are NULL");
         else if (e->sequence->compiled != batch->compiled)
             *status = xm_api_fail(PARAMETER_MISMATCH,
-                                  "entry %zu: the sequence is another model's", i);
+                                  "entry %zu: the sequence belongs to another model", i);
         else
             list[i] =
                 (struct xm_batch_row){e->sequence, e->tokens, e->n_tokens, e->n_wanted};

@@ -103,7 +103,7 @@ fill(struct bench_attention *a, const struct xm_timed_problem *p, struct xm_erro
     a->begins[1] = (int32_t)p->tokens;
     a->run = (struct xm_attention_run){1, &a->past, a->begins, a->slabs};
     if (!xm_attention_page(&desc, &page))
-        return xm_fail(err, XM_INVALID, "a page of the cache is too large");
+        return xm_fail(err, XM_INVALID, "a page of the KV cache is too large");
     XM_TRY(xm_attention_create(a->engine, &desc, &a->primitive, err));
     XM_TRY(add_operands(a, p, err));
     XM_TRY(add_slab(a, pages * page.bytes, err));

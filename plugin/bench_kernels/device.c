@@ -30,8 +30,8 @@ xm_bench_find_device(const char *name, size_t *index)
     }
     if (is_known && n == 0)
         return true;
-    xm_cli_usage("option --device: there is no '%.40s' whose kernels can be timed; "
-                 "'xemoe devices' lists what there is",
+    xm_cli_usage("option --device: there is no device '%.40s' whose kernels can be "
+                 "timed; 'xemoe devices' lists the devices",
                  name);
     return false;
 }
@@ -45,7 +45,7 @@ xm_bench_open(size_t index, const struct xm_config *config, double seconds, bool
     enum xm_status s = xm_engine_create(index, config, engine, err);
     if (s != XM_OK)
         return s == XM_NOT_FOUND ? XM_DEVICE : s; /* the computer has no such device */
-    xm_progress_show("measuring what the machine can do");
+    xm_progress_show("measuring the rates of the machine");
     s = xm_bench_limits(*engine, fmax(seconds, LIMITS_S), &limits, err);
     xm_progress_clear();
     XM_TRY(s);

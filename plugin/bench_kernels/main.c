@@ -29,26 +29,18 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 static const struct xm_cli_option rows[] = {
     { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
-    { 0,   "filter",  XM_CLI_TEXT, AT(filter),  "TEXT", "only problems whose line has it, such as 'moe' or 'q4_k'" },
-    { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "time for each family of kernels (1)" },
-    { 0,   "all",     XM_CLI_FLAG, AT(all),     NULL,   "also what takes minutes: the reference kernels, and on a\nprocessor those that are written for GPUs" },
-    { 0,   "list",    XM_CLI_FLAG, AT(list),    NULL,   "print the problems and run none" },
-    { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the results as one JSON object" },
-    { 'f', "file",    XM_CLI_TEXT, AT(file),    "FILE", "problems, one a line ('#' begins a comment); - is standard input;\ndefault: those of --list" },
+    { 0,   "filter",  XM_CLI_TEXT, AT(filter),  "TEXT", "time only problems whose line contains this text, such as 'moe' or 'q4_k'" },
+    { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "seconds for each family of kernels (1)" },
+    { 0,   "all",     XM_CLI_FLAG, AT(all),     NULL,   "also time kernels that take minutes: the reference kernels, and on a processor the kernels that are written for GPUs" },
+    { 0,   "list",    XM_CLI_FLAG, AT(list),    NULL,   "list the problems and run none" },
+    { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "print the results as one JSON object" },
+    { 'f', "file",    XM_CLI_TEXT, AT(file),    "FILE", "file with problems, one per line ('#' begins a comment); -: standard input; default: the problems of --list" },
 };
 
 static const struct xm_cli_spec spec = {
     .usage = "xemoe bench --kernels [options]",
     .about =
-        "Times the kernels of single steps with random weights, every family that the\n"
-        "device takes, and says what share of the machine's reading and multiplying\n"
-        "that is. A problem is a line:\n"
-        "\n"
-        "  linear N=4096 K=2048 T=1 q4_k f16             rows, columns, tokens\n"
-        "  moe E=128 K=8 H=2048 I=768 T=16 u4 g128 f16   experts, chosen, widths\n"
-        "  attention Q=32 KV=4 D=128 P=2048 T=1 i8 f16   heads, their size, positions\n"
-        "\n"
-        "with the weight's type (and its group) or the cache's, then the activations'.\n",
+        "Times the kernels of single steps with random weights, for every family that the\ndevice supports, and compares them with the machine's read and multiply rates. A\nproblem is a line:\n\n  linear N=4096 K=2048 T=1 q4_k f16             rows, columns, tokens\n  moe E=128 K=8 H=2048 I=768 T=16 u4 g128 f16   experts, chosen, widths\n  attention Q=32 KV=4 D=128 P=2048 T=1 i8 f16   heads, head size, positions\n\nwith the type of the weight (and its group size) or of the KV cache, then the type\nof the activations.\n",
     .own = rows,
     .n_own = XM_ARRAY_LEN(rows),
 };
@@ -176,8 +168,8 @@ take_problems(struct run *r, struct xm_error *err)
 static int
 say_there_are_none(const struct run *r)
 {
-    return xm_cli_usage("option --filter: no problem has '%.60s'; "
-                        "'xemoe bench --kernels --list' prints them",
+    return xm_cli_usage("option --filter: no problem contains '%.60s'; 'xemoe bench "
+                        "--kernels --list' lists them",
                         r->options.filter ? r->options.filter : "");
 }
 
@@ -229,7 +221,7 @@ static int
 make_docs(const char *kind)
 {
     const struct xm_cli_described c = {
-        "bench --kernels", "times the kernels of single steps", example, &spec};
+        "bench --kernels", "measure the kernels of single steps", example, &spec};
     return xm_describe_print(kind, &c);
 }
 
@@ -251,7 +243,7 @@ main(int argc, char **argv)
     if (help)
         return print_help();
     if (r.options.list && r.options.json)
-        return xm_cli_usage("option --list prints lines: it takes no --json");
+        return xm_cli_usage("option --list cannot be combined with --json");
     if (!(r.options.seconds > 0))
         return xm_cli_usage("option --seconds takes a number above 0");
     xm_cli_watch_interrupt();

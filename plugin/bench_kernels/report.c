@@ -42,8 +42,8 @@ xm_bench_report_begin(const struct xm_device_info *device, const struct limits *
     if (json)
         begin_json(r, device);
     else
-        printf("%s: reads %.1f GB/s (host %.1f), multiplies %.1f GFLOP/s\n", device->name,
-               limits->device_read / 1e9, limits->host_read / 1e9,
+        printf("%s: reads %.1f GB/s (host memory %.1f GB/s), multiplies %.1f GFLOP/s\n",
+               device->name, limits->device_read / 1e9, limits->host_read / 1e9,
                limits->multiply / 1e9);
     return r;
 }

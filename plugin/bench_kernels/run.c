@@ -372,10 +372,9 @@ run_first(struct xm_bench *b, struct xm_error *err)
                  : xm_queue_finish(b->queue, err));
     for (uint64_t i = 0; i < n; i++)
         is_touched |= seen[i] != UNTOUCHED;
-    return is_touched
-               ? XM_OK
-               : xm_fail(err, XM_DEVICE,
-                         "the device computes nothing, and its times mean nothing");
+    return is_touched ? XM_OK
+                      : xm_fail(err, XM_DEVICE,
+                                "the device computes nothing, so its times mean nothing");
 }
 
 /* Times runs after the first one, which builds kernels and touches pages. Starts with a single run,

@@ -25,9 +25,9 @@ struct options {
 #define AT(member) offsetof(struct options, member)
 static const struct xm_cli_option rows[] = {
     { 'd', "device",    XM_CLI_TEXT, AT(device),    "NAME", "the device" },
-    { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "where the names of rows are kept" },
-    { 0,   "milliseconds", XM_CLI_COUNT, AT(milliseconds), "N", "time for each row" },
-    { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "one JSON object" },
+    { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "where the names of kernels are kept" },
+    { 0,   "milliseconds", XM_CLI_COUNT, AT(milliseconds), "N", "seconds for each kernel" },
+    { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "print one JSON object" },
     { 0,   "beside",    XM_CLI_FLAG, AT(beside),    NULL,   "for another process (tune_beside.c)" },
 };
 #undef AT
@@ -110,7 +110,7 @@ run(struct tune *t, size_t index, struct xm_error *err)
     struct xm_config config;
     if (xm_dry_run())
         return xm_fail(err, XM_UNSUPPORTED,
-                       "this is a dry run: nothing is computed, and times mean nothing");
+                       "this is a dry run: nothing is computed, so times mean nothing");
     xm_config_init(&config);
     if (t->options.cache_dir)
         XM_TRY(xm_config_set(&config, "CACHE_DIR", t->options.cache_dir, err));

@@ -189,7 +189,7 @@ time_row(void *ctx, const struct xm_variant_table *table, size_t row, double hop
     struct xm_row_trial trial;
     struct xm_bench_result result;
     if (xm_row_trial_is_lost(t->engine, table, row))
-        return xm_fail(err, XM_UNSUPPORTED, "a process ended while it timed the row");
+        return xm_fail(err, XM_UNSUPPORTED, "a process ended while it timed this kernel");
     if (!(t->budget > t->spent) || !goes_on(t, g->job, row))
         return xm_fail(err, XM_CANCELLED, "the time for measuring is over");
     if (!force(g->job, row))

@@ -309,7 +309,8 @@ step_query(struct app *a)
     say_properties(a);
     a->job.requests = a->job.is_async ? find_requests(a) : 1;
     if (!a->job.is_async && asked > 1)
-        xm_benchmark_warn("-nireq %" PRIu64 ": in sync mode there is one request", asked);
+        xm_benchmark_warn(
+            "-nireq %" PRIu64 " has no effect: in sync mode there is one request", asked);
     return XM_OK;
 }
 
@@ -339,7 +340,7 @@ find_limits(struct app *a)
     job->niter = xm_benchmark_whole_rounds(job->niter, job->round);
     if (job->niter != a->args.niter)
         xm_benchmark_warn(
-            "-niter %" PRIu64 " becomes %" PRIu64 ": whole rounds of the %s",
+            "-niter %" PRIu64 " is rounded up to %" PRIu64 ", whole rounds of the %s",
             a->args.niter, job->niter, has_groups ? "groups of shapes" : "requests");
 }
 
@@ -351,8 +352,8 @@ use_device_memory(struct app *a)
     XM_TRY(xm_benchmark_api(
         ov_compiled_model_get_context(a->model.compiled, &a->job.context),
         "-use_device_mem", &a->err));
-    xm_benchmark_info("Inputs are in host memory that the device reads, results of fixed "
-                      "shapes in the device's memory");
+    xm_benchmark_info("Inputs are in host memory that the device reads; results of fixed "
+                      "shapes are in device memory");
     return XM_OK;
 }
 
@@ -541,7 +542,7 @@ step_report(struct app *a)
     report_times(a);
     if (a->args.exec_graph) {
         XM_TRY(xm_benchmark_model_write_graph(&a->model, a->args.exec_graph, &a->err));
-        xm_benchmark_info("The graph that runs is stored to %s", a->args.exec_graph);
+        xm_benchmark_info("The runtime model is stored to %s", a->args.exec_graph);
     }
     if (a->args.niter == 0)
         return write_report(a, &a->err);
@@ -643,7 +644,8 @@ static int
 make_docs(const char *kind)
 {
     const struct xm_cli_described c = {
-        "benchmark_app", "inferences a second, as OpenVINO's benchmark_app measures them",
+        "benchmark_app",
+        "measure inferences per second, as OpenVINO's benchmark_app does",
         "xemoe benchmark_app -m model.xml -d GPU -hint latency -niter 100",
         &xm_benchmark_spec};
     return xm_describe_print(kind, &c);

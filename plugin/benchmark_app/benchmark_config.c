@@ -147,7 +147,7 @@ set_by_device(struct xm_benchmark_config *c, const char *flag, const char *text,
     }
     return is_meant ? XM_OK
                     : xm_fail(err, XM_INVALID,
-                              "option %s is for none of the devices of -d, found '%.60s'",
+                              "option %s names none of the devices of -d, found '%.60s'",
                               flag, text);
 }
 
@@ -229,8 +229,8 @@ load_value(struct xm_benchmark_config *c, const char *device, const char *key,
         plain = text = yyjson_val_write_opts(value, 0, &xm_json_allocator, NULL, NULL);
     const enum xm_status s =
         plain ? set(c, device, key, plain, "-load_config", err)
-              : xm_fail(err, XM_INVALID, "'%.60s' of device %.60s is no text or number",
-                        key, device);
+              : xm_fail(err, XM_INVALID,
+                        "'%.60s' of device %.60s is not a text or a number", key, device);
     xm_free(text);
     return s;
 }
@@ -242,7 +242,7 @@ load_device(struct xm_benchmark_config *c, const char *device, yyjson_val *prope
     size_t i, n;
     yyjson_val *key, *value;
     if (!yyjson_is_obj(properties))
-        return xm_fail(err, XM_INVALID, "'%.60s' is no object of properties", device);
+        return xm_fail(err, XM_INVALID, "'%.60s' is not an object of properties", device);
     yyjson_obj_foreach(properties, i, n, key, value)
         XM_TRY(load_value(c, device, yyjson_get_str(key), value, err));
     return XM_OK;
@@ -256,7 +256,7 @@ load(struct xm_benchmark_config *c, const char *path, struct xm_error *err)
     yyjson_val *key, *value;
     enum xm_status s = xm_json_read(path, &doc, err);
     if (s == XM_OK && !yyjson_is_obj(yyjson_doc_get_root(doc)))
-        s = xm_fail(err, XM_INVALID, "'%.200s' is no JSON object of devices", path);
+        s = xm_fail(err, XM_INVALID, "'%.200s' is not a JSON object of devices", path);
     yyjson_obj_foreach(s == XM_OK ? yyjson_doc_get_root(doc) : NULL, i, n, key, value)
     {
         if (s == XM_OK)

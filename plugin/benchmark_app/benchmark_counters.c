@@ -187,7 +187,7 @@ print_counters(const struct counters *c, const char *pcsort)
         xm_free(t.rows);
     }
     if (c->n && !has_times)
-        xm_benchmark_warn("The device gives no times: they are all 0");
+        xm_benchmark_warn("The device reports no times: all are 0");
 }
 
 /* ---- files ------------------------------------------------------------------------- */
@@ -390,8 +390,9 @@ xm_benchmark_counters_say(const struct xm_benchmark_model *m,
 {
     struct counters c = {0};
     if (!is_measured(m)) {
-        xm_benchmark_warn("There are no counters: device %s does not measure its steps",
-                          a->device);
+        xm_benchmark_warn(
+            "There are no performance counters: device %s does not measure its steps",
+            a->device);
         return XM_OK;
     }
     enum xm_status s = get_counters(r, &c, err);

@@ -173,7 +173,7 @@ check_part(struct xm_slice part, struct xm_error *err)
     return is_there
                ? XM_OK
                : xm_fail(err, XM_INVALID,
-                         "-i: the model has no input '%.*s', and there is no file "
+                         "-i: there is neither an input '%.*s' of the model nor a file "
                          "'%.*s'",
                          (int)(colon - part.text), part.text, (int)part.n, part.text);
 }
@@ -230,8 +230,7 @@ take_word(struct taker *t, const char *word)
             XM_TRY(check_part(part, t->err));
         if (part.n == 0 || (t->input == t->inputs->n && t->n_nameless == 0))
             return xm_fail(t->err, XM_INVALID,
-                           "-i: '%.200s' is for no input of the model, or names no file",
-                           word);
+                           "-i: '%.200s' names no input of the model, or no file", word);
         XM_TRY(add_part(t, part));
         if (at[part.n] == '\0')
             return XM_OK;
@@ -380,8 +379,8 @@ fail_number(const struct xm_npy_view *v, uint64_t i, enum xm_element to, const c
     const int64_t value = xm_load_int(v->element, v->data, i);
     snprintf(text, sizeof(text), v->element == XM_U64 ? "%" PRIu64 : "%" PRId64, value);
     return xm_fail(err, XM_INVALID,
-                   "its number %" PRIu64 " is %s, and input '%s' takes %s", i, text, name,
-                   xm_element_text(to));
+                   "its element %" PRIu64 " is %s, but input '%s' takes %s", i, text,
+                   name, xm_element_text(to));
 }
 
 /* Converts numbers of the file's type to the input's type: floats to floats, integers to
@@ -397,7 +396,7 @@ convert(const struct xm_npy_view *v, enum xm_element to, const char *name,
     const bool is_float = xm_element_is_float(to);
     if (is_float != xm_element_is_float(v->element) || !xm_element_writable(to) ||
         !xm_element_readable(v->element))
-        return xm_fail(err, XM_INVALID, "it holds %s, and input '%s' takes %s",
+        return xm_fail(err, XM_INVALID, "it holds %s, but input '%s' takes %s",
                        xm_element_text(v->element), name, xm_element_text(to));
     for (uint64_t i = 0; i < v->n; i++) {
         if (is_float)
@@ -415,7 +414,7 @@ fail_shape(const struct xm_benchmark_dims *found, const char *name,
     struct xm_strbuf is = {0}, takes = {0};
     xm_benchmark_dims_print(found, &is);
     xm_benchmark_dims_print(wanted, &takes);
-    xm_fail(err, XM_INVALID, "its shape is %s, and input '%s' takes %s",
+    xm_fail(err, XM_INVALID, "its shape is %s, but input '%s' takes %s",
             xm_strbuf_text(&is), name, xm_strbuf_text(&takes));
     xm_strbuf_free(&is);
     xm_strbuf_free(&takes);
@@ -441,7 +440,7 @@ load_bytes(const struct xm_mapped_file *file, const char *name,
 {
     if (file->n_bytes != t->bytes)
         return xm_fail(err, XM_INVALID,
-                       "it has %" PRIu64 " bytes, and input '%s' takes %" PRIu64,
+                       "it has %" PRIu64 " bytes, but input '%s' takes %" PRIu64,
                        file->n_bytes, name, t->bytes);
     memcpy(t->data, file->bytes, (size_t)t->bytes);
     return XM_OK;
@@ -457,8 +456,10 @@ xm_benchmark_files_load(const struct xm_benchmark_files *f, size_t input, size_t
     struct xm_error local = {0};
     enum xm_status s = XM_OK;
     if (is_picture(path))
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "-i: '%.200s' is a picture; .npy files and bytes are read", path);
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "-i: '%.200s' is a picture; only .npy files and raw bytes are supported",
+            path);
     s = xm_mapped_file_open(path, &file, &local);
     if (s == XM_OK && xm_npy_is(file.bytes, file.n_bytes))
         s = load_npy(&file, port, t, &local);

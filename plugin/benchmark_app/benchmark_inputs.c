@@ -210,8 +210,8 @@ check_groups(const struct maker *m)
             xm_benchmark_shapes_find(m->shapes, name, 0);
         if (n > 1 && n != m->out->n_groups)
             return xm_fail(m->err, XM_INVALID,
-                           "-data_shape: input '%s' has %zu shapes and another has %zu; "
-                           "every input needs one, or as many",
+                           "-data_shape: input '%s' has %zu shapes, but another input "
+                           "has %zu; every input needs one shape or the same number",
                            name, n, m->out->n_groups);
         used += first && first->name.n ? xm_benchmark_shapes_count(m->shapes, name) : 0;
     }
@@ -431,7 +431,7 @@ say_inputs(const struct maker *m)
                  size[1]);
     if (m->out->is_language)
         xm_benchmark_info("The model is a language model: its state is reset before each "
-                          "inference, and inputs without a file get what it takes%s",
+                          "inference, and inputs without a file get valid tokens%s",
                           otherwise);
     for (size_t i = 0; i < m->model->inputs.n; i++) {
         warn_of_fixed(m, i);

@@ -71,8 +71,9 @@ set_layout(struct xm_benchmark_port *p, struct xm_slice said, struct xm_error *e
     XM_TRY(make_layout(said, &p->layout, err));
     if (xm_benchmark_layout_fits(p->layout, p->dims.rank))
         return XM_OK;
-    return xm_fail(err, XM_INVALID, "-layout: '%s' has %u dimensions, which is not %s",
-                   p->name, p->dims.rank, p->layout);
+    return xm_fail(err, XM_INVALID,
+                   "-layout: '%s' has %u dimensions, which does not match %s", p->name,
+                   p->dims.rank, p->layout);
 }
 
 static enum xm_status
@@ -98,10 +99,9 @@ guess_layouts(struct xm_benchmark_model *m, struct xm_error *err)
         struct xm_benchmark_port *p = &m->inputs.list[i];
         if (p->layout || p->dims.rank == 0)
             continue;
-        xm_benchmark_warn(
-            "-b: no layout says which dimension of input '%s' is the batch: "
-            "the first one is taken",
-            p->name);
+        xm_benchmark_warn("-b: no layout says which dimension of input '%s' is the "
+                          "batch: the first one is used",
+                          p->name);
         XM_TRY(make_layout(xm_slice_of(first, sizeof(first) - 1), &p->layout, err));
     }
     return XM_OK;
@@ -250,10 +250,9 @@ meet(const struct wish *w)
     if (!w->changes)
         return XM_OK;
     if (!w->model->model)
-        return xm_fail(
-            w->err, XM_UNSUPPORTED,
-            "-shape and -b: a model that is compiled or imported at once keeps "
-            "its shapes");
+        return xm_fail(w->err, XM_UNSUPPORTED,
+                       "-shape and -b: a model that is compiled directly or imported "
+                       "keeps its shapes");
     say_shapes(w);
     const double then = xm_now();
     XM_TRY(reshape(w));

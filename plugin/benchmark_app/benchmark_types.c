@@ -31,9 +31,10 @@ xm_benchmark_types_read(const struct xm_benchmark_args *a, struct xm_error *err)
         struct xm_slice rest = xm_slice_of(text, text ? strlen(text) : 0), name, type;
         while (xm_benchmark_next_item(&rest, &name, &type)) {
             if (parse(type) == XM_ELEMENT_COUNT)
-                return xm_fail(err, XM_INVALID,
-                               "option %s takes types as f32 and i64, and '%.*s' is none",
-                               rows[i][0], (int)type.n, type.text);
+                return xm_fail(
+                    err, XM_INVALID,
+                    "option %s takes element types such as f32 and i64, found '%.*s'",
+                    rows[i][0], (int)type.n, type.text);
         }
     }
     return XM_OK;
@@ -101,11 +102,10 @@ set_type(const struct xm_benchmark_ports *ports, size_t i, const char *flag,
     if (parse(said) == type)
         return XM_OK;
     if (!model)
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "%s %.*s: '%s' is of type %s, and a compiled model's tensors are not "
-            "converted",
-            flag, (int)said.n, said.text, p->name, xm_element_text(type));
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "%s %.*s: '%s' has type %s, and tensors of a compiled model are "
+                       "not converted",
+                       flag, (int)said.n, said.text, p->name, xm_element_text(type));
     snprintf(what, sizeof(what), "%s %.*s", flag, (int)said.n, said.text);
     const ov_element_type_e wanted = (ov_element_type_e)parse(said);
     return xm_benchmark_api(ports->are_outputs

@@ -212,7 +212,7 @@ cool_off(const struct bench *b, const struct xm_bench_test *t)
     const uint64_t seconds = b->args->delay;
     xm_cli_note_interrupt();
     if (b->args->progress)
-        xm_say("test %zu of %zu: cooling off", t->number, t->of);
+        xm_say("test %zu of %zu: waiting before the test", t->number, t->of);
     poll(&wake, 1, seconds < MOST ? (int)seconds * 1000 : MOST * 1000);
     xm_cli_wake_drain();
     xm_cli_release_interrupt();

@@ -14,28 +14,28 @@
 #define AT(member) offsetof(struct xm_bench_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Kernels alone", "xemoe bench --kernels --filter moe"),
-    { 0,   "kernels",      XM_CLI_FLAG,  AT(kernels),         NULL,    "times the kernels of single steps in place of models; has options\nof its own: xemoe bench --kernels --help" },
-    { 0,   "sampling",     XM_CLI_FLAG,  AT(sampling),        NULL,    "times how tokens are chosen in place of models; has options\nof its own: xemoe bench --sampling --help" },
+    { 0,   "kernels",      XM_CLI_FLAG,  AT(kernels),         NULL,    "measure the kernels of single steps instead of models; it has its own options: xemoe bench --kernels --help" },
+    { 0,   "sampling",     XM_CLI_FLAG,  AT(sampling),        NULL,    "measure the choice of tokens instead of models; it has its own options: xemoe bench --sampling --help" },
     XM_CLI_GROUP("The models and devices", "xemoe bench a.gguf b.gguf --device GPU"),
-    { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or\nwhat 'xemoe compile' wrote" },
-    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev); GPU.0/GPU.1: one model\nover both", NULL, "GPU CPU REFERENCE" },
+    { 'm', "model",        XM_CLI_TEXTS, AT(model_texts),     "PATHS", ".gguf files, .xml files, folders with one of them, or files of 'xemoe compile'" },
+    { 0,   "device",       XM_CLI_TEXTS, AT(device_texts),    "NAMES", "GPU (default), GPU.1, CPU, REFERENCE (-dev); GPU.0/GPU.1: both devices share one model", NULL, "GPU CPU REFERENCE" },
     XM_CLI_GROUP("The tests", "xemoe bench model.gguf -p 512,2048 -n 0 -d 0,4096 -r 3"),
-    { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "tests that read a prompt of this many tokens (512); 0: none" },
-    { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "tests that decode this many tokens one by one (128); 0: none" },
-    { 0,   "parallel",     XM_CLI_TEXTS, AT(parallel_texts),  "LIST",  "in tests of -n, texts that decode together, each with tokens of its own (1; -np)" },
-    { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test that reads P tokens, then decodes N (-pg)" },
-    { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "tokens in the cache before a test, not timed (0)" },
-    { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are given at once (2048)" },
-    { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "prompt tokens that go through the model at once\n(512; -ub)" },
-    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element types of cached keys: f32, f16, i8 (q8_0), u4 (q4_0);\ndefault: what suits the device (-ctk)", NULL, XM_CLI_CACHE_TYPES },
+    { 'p', "n-prompt",     XM_CLI_TEXTS, AT(prompt_texts),    "LIST",  "prompt tests: tokens of the prompt (512); 0: no such test" },
+    { 'n', "n-gen",        XM_CLI_TEXTS, AT(gen_texts),       "LIST",  "decode tests: tokens that are decoded one by one (128); 0: no such test" },
+    { 0,   "parallel",     XM_CLI_TEXTS, AT(parallel_texts),  "LIST",  "in decode tests, texts that decode together, each with its own tokens (1; -np)" },
+    { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test that reads P prompt tokens, then decodes N (-pg)" },
+    { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "tokens in the KV cache before a test, which are not timed (0)" },
+    { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are submitted at once (2048)" },
+    { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "most prompt tokens in one chunk, which runs through the model at once (512; -ub)" },
+    { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element types of cached keys: f32, f16, i8 (q8_0), u4 (q4_0); default: chosen for the device (-ctk)", NULL, XM_CLI_CACHE_TYPES },
     { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "element types of cached values (-ctv)", NULL, XM_CLI_CACHE_TYPES },
     { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },
-    { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "do not run a test once before it is timed" },
-    { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds before each test, to cool off (0)" },
+    { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "do not run each test once before it is timed" },
+    { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds to wait before each test, so that the device cools (0)" },
     XM_CLI_GROUP("Output", "xemoe bench model.gguf -o json --progress"),
-    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "format of standard output: md (default), csv, json, jsonl, sql,\nnone", NULL, FORMATS },
+    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "format of standard output: md (default), csv, json, jsonl, sql, none", NULL, FORMATS },
     { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "format of standard error (none; -oe)", NULL, FORMATS },
-    { 0,   "progress",     XM_CLI_FLAG,  AT(progress),        NULL,    "name each run on standard error" },
+    { 0,   "progress",     XM_CLI_FLAG,  AT(progress),        NULL,    "show each run on standard error" },
 };
 #undef AT
 /* clang-format on */
@@ -95,8 +95,8 @@ read_pairs(struct xm_bench_args *a, struct xm_error *err)
         XM_TRY(xm_bench_values_read("-pg", &one, 0, &a->pairs, err));
         if (a->pairs.n != before + 2)
             return xm_fail(err, XM_INVALID,
-                           "option -pg takes two numbers, tokens of the prompt and then "
-                           "one by one (512,128), found '%.40s'",
+                           "option -pg takes two numbers, of prompt tokens and of "
+                           "decoded tokens, as 512,128; found '%.40s'",
                            one.list[0]);
     }
     return XM_OK;
@@ -217,13 +217,11 @@ parse(int argc, char **argv, struct xm_bench_args *a, bool *done)
     const struct xm_cli_spec spec = {
         .usage = "xemoe bench MODEL… [-p LIST] [-n LIST] [-d LIST] [options]",
         .about =
-            "Tokens a second, as llama-bench measures them: ppN is a prompt of N random\n"
-            "tokens, tgN are N tokens one by one, @ dD behind D others. Neither a "
-            "tokenizer\n"
-            "nor sampling is in it. A LIST is 512, 1,2,4 or a range 1-8, 1-8+2, 1-8*2;\n"
-            "options may be repeated; every combination is run. One run of each test, "
-            "at\n"
-            "its depth, comes before those that are timed.\n",
+            "Measures tokens per second, as llama-bench does: ppN is a prompt of N "
+            "random\ntokens, tgN are N tokens that are decoded one by one, @ dD means "
+            "after D cached\ntokens. Neither tokenizer nor sampling is included. A LIST "
+            "is 512, 1,2,4 or a\nrange 1-8, 1-8+2, 1-8*2; options may be repeated; every "
+            "combination is run.\nEach test runs once before the timed runs.\n",
         .common = common,
         .n_common = common_options(common),
         .own = own,

@@ -11,8 +11,9 @@
 #include "plugin/cli/bench_parts.h"
 #include "plugin/program_util/lines.h"
 
-#define THREADS "threads are the driver's: one a compute unit"
-#define IGNORED "ignored on a GPU, refused on a processor, whose driver\nhas its own"
+#define THREADS "the driver chooses its threads, one for each compute unit"
+#define IGNORED                                                                          \
+    "ignored on a GPU, refused on a processor, whose driver chooses its threads"
 
 /* clang-format off */
 static const struct rule {
@@ -23,20 +24,20 @@ static const struct rule {
      * threads */
     const char *taken;
 } rules[] = {
-    { 't', NULL,   "threads",         "N",    "ignored on a GPU; a processor has one a compute unit,\nand N says the same", NULL },
+    { 't', NULL,   "threads",         "N",    "ignored on a GPU; on a processor N must be its number of compute units", NULL },
     { 'C', NULL,   "cpu-mask",        "MASK", IGNORED, NULL },
     { 0,   NULL,   "cpu-strict",      "0|1",  IGNORED, NULL },
     { 0,   NULL,   "poll",            "N",    IGNORED, NULL },
     { 0,   NULL,   "prio",            "N",    IGNORED, NULL },
     { 0,   NULL,   "numa",            "MODE", IGNORED, NULL },
-    { 0,   "fa",   "flash-attn",      "MODE", "auto, on or 1 (-fa): attention never writes all its scores", "auto on 1 -1" },
-    { 0,   "ngl",  "n-gpu-layers",    "N",    "-1, 99, 999, all or auto (-ngl): the device has all layers", "-1 99 999 all auto" },
+    { 0,   "fa",   "flash-attn",      "MODE", "auto, on or 1 (-fa): attention never stores all scores", "auto on 1 -1" },
+    { 0,   "ngl",  "n-gpu-layers",    "N",    "-1, 99, 999, all or auto (-ngl): all layers are on the device", "-1 99 999 all auto" },
     { 0,   "ncmoe", "n-cpu-moe",      "N",    "0 (-ncmoe): --offload says which experts stay in host memory", "0" },
-    { 0,   "sm",   "split-mode",      "MODE", "none or layer (-sm): --device says which devices a model has",      "none layer" },
-    { 0,   "mg",   "main-gpu",        "I",    "0 (-mg): --device chooses one",                    "0" },
-    { 0,   "ts",   "tensor-split",    "LIST", "0 (-ts): shares stand in --device, as GPU.0/GPU.1(3/1)",                  "0 1" },
+    { 0,   "sm",   "split-mode",      "MODE", "none or layer (-sm): --device says which devices share a model",      "none layer" },
+    { 0,   "mg",   "main-gpu",        "I",    "0 (-mg): --device chooses the device",                    "0" },
+    { 0,   "ts",   "tensor-split",    "LIST", "0 (-ts): --device states the shares, as GPU.0/GPU.1(3/1)",                  "0 1" },
     { 0,   "ot",   "override-tensor", "LIST", "nothing (-ot): --offload says which experts stay in host memory", "" },
-    { 0,   "nkvo", "no-kv-offload",   "0|1",  "0 (-nkvo): the device has the KV cache",           "0" },
+    { 0,   "nkvo", "no-kv-offload",   "0|1",  "0 (-nkvo): the KV cache is on the device",           "0" },
     { 0,   "lm",   "load-mode",       "MODE", "mmap (-lm): files are mapped",                     "mmap" },
     { 0,   "mmp",  "mmap",            "0|1",  "1 (-mmp): files are mapped",                       "1" },
     { 0,   "dio",  "direct-io",       "0|1",  "0 (-dio): files are mapped",                       "0" },
@@ -117,7 +118,7 @@ xm_bench_rules_say_ignored(const struct xm_bench_args *a)
 {
     for (size_t i = 0; i < XM_ARRAY_LEN(rules); i++) {
         if (!rules[i].taken && a->ruled[i].n)
-            xm_say("option --%s means nothing to a GPU and is ignored", rules[i].name);
+            xm_say("option --%s has no effect on a GPU and is ignored", rules[i].name);
     }
 }
 

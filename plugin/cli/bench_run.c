@@ -72,7 +72,7 @@ xm_bench_load(struct xm_bench_bed *bed, const struct xm_bench_args *a,
     bed->code = open_measured(&bed->model, &target);
     if (bed->code != XM_EXIT_OK)
         return bed->code;
-    xm_progress_show("looking at %s", t->model);
+    xm_progress_show("reading %s", t->model);
     xm_model_id_find(&bed->model, &bed->id);
     xm_progress_clear();
     return XM_EXIT_OK;
@@ -104,7 +104,7 @@ find_tokens(const struct xm_cli_model *m, uint64_t batch, struct tokens *out,
         out->vocabulary = xm_tokenizer_vocab_size(tokenizer);
     if (out->vocabulary == 0 || out->vocabulary > INT32_MAX)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the model does not say how many tokens there are to choose from");
+                       "the size of the model's vocabulary is not known");
     out->has_first = xm_model_first_token(m, &out->first);
     out->ids = xm_calloc((size_t)batch, sizeof(*out->ids));
     return out->ids ? XM_OK : xm_no_memory(err, "tokens");

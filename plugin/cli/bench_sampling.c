@@ -71,7 +71,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Choosing tokens", "xemoe bench --sampling --json"),
-    { 0, "sampling", XM_CLI_FLAG, AT(sampling), NULL, "times how tokens are chosen, in place of models" },
+    { 0, "sampling", XM_CLI_FLAG, AT(sampling), NULL, "measure the choice of tokens instead of models" },
     { 0, "seconds",  XM_CLI_RATE, AT(seconds),  "S",  "seconds for each sampler and number of texts (0.1)" },
 };
 #undef AT
@@ -308,8 +308,8 @@ run_all(struct bench *b, struct xm_error *err)
                      "%zu core%s, %d tokens of each text so far, the fastest of %g s\n",
                      cores, cores == 1 ? "" : "s", ACCEPTED, b->args->seconds);
     if (!b->args->target.json && b->step_s > 0.0)
-        xm_lines_add(&b->lines, "a step of %d texts at depth %d: %.3f ms\n", MOST_TEXTS,
-                     DEPTH, 1e3 * b->step_s);
+        xm_lines_add(&b->lines, "a step of %d texts after %d tokens each: %.3f ms\n",
+                     MOST_TEXTS, DEPTH, 1e3 * b->step_s);
     if (b->model_vocabulary)
         return run_vocabulary(b, b->model_vocabulary, err);
     for (size_t i = 0; i < XM_ARRAY_LEN(vocabularies); i++)
@@ -347,7 +347,7 @@ open_model(struct bench *b)
     enum xm_status s = XM_OK;
     if (b->model_vocabulary > INT32_MAX)
         s = xm_fail(&err, XM_UNSUPPORTED,
-                    "the model does not say how many tokens there are to choose from");
+                    "the size of the model's vocabulary is not known");
     if (s == XM_OK) {
         fill_prompt(b, b->model_vocabulary);
         s = time_step(b, m.compiled, &err);
@@ -363,11 +363,10 @@ xm_cli_bench_sampling(int argc, char **argv)
         .usage = "xemoe bench --sampling [MODEL] [--seconds S] [options]",
         .name = "bench --sampling",
         .example = "xemoe bench --sampling model.gguf",
-        .about = "Milliseconds that choosing a token takes, for one text and for the 16 "
-                 "texts of a\n"
-                 "step, by sampler, at vocabularies of 152064 and 262144 tokens. With a "
-                 "model: at\n"
-                 "its vocabulary, beside the time of a step of 16 texts.\n",
+        .about = "Measures the milliseconds that the choice of a token takes, for one "
+                 "text and for\nthe 16 texts of a step, by sampler, for vocabularies of "
+                 "152064 and 262144 tokens.\nWith a model: for its vocabulary, beside "
+                 "the time of a step of 16 texts.\n",
         XM_CLI_TARGET_AND(options),
         .operand_is_optional = true,
     };

@@ -26,7 +26,7 @@ read_number(const char **text, const char *ends, uint64_t *out)
     const size_t n = strcspn(*text, ends);
     const bool is_whole = n > 0 && strspn(*text, "0123456789") >= n;
     if (!is_whole)
-        return "which is no whole number";
+        return "which is not a whole number";
     if (n >= sizeof(digits))
         return is_too_large;
     memcpy(digits, *text, n);

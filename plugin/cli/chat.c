@@ -23,13 +23,13 @@
 #define AT(member) offsetof(struct xm_chat_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The conversation", "xemoe chat model.gguf -s 'Answer in one sentence.' -n 256"),
-    { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "what the model is told before the conversation", "system-prompt -sys" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
-    { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens an answer (512); -1: what the context holds", "n-predict predict" },
+    { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "the system message: instructions to the model before the conversation", "system-prompt -sys" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a file with a Jinja template to use instead of the model's", "chat-template-file" },
+    { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens in an answer (512); -1: as many as the context holds", "n-predict predict" },
     XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
-    { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show what the model thinks before it answers" },
-    { 0,   "no-history",    XM_CLI_FLAG, AT(no_history),    NULL, "neither read nor keep what is typed" },
-    { 'v', "verbose",       XM_CLI_FLAG, AT(verbose),       NULL, "times, passes and memory on standard error, at the end" },
+    { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show the model's reasoning before its answer" },
+    { 0,   "no-history",    XM_CLI_FLAG, AT(no_history),    NULL, "neither read nor keep the history of typed lines" },
+    { 'v', "verbose",       XM_CLI_FLAG, AT(verbose),       NULL, "print times, passes and memory on standard error at the end" },
 };
 #undef AT
 /* clang-format on */
@@ -61,7 +61,7 @@ is_enough(const struct xm_strbuf *line, bool *again)
     xm_cli_forget_interrupt();
     *again = !line->n;
     if (*again && !is_second)
-        fputs("(Ctrl-C again or Ctrl-D ends)\n", stderr);
+        fputs("(Ctrl-C again or Ctrl-D ends the chat)\n", stderr);
     return is_second;
 }
 
@@ -94,7 +94,7 @@ converse(struct xm_chat *c, struct xm_line_input *in, struct xm_error *err)
     bool end = false, again = false;
     if (c->interactive) {
         xm_cli_note_interrupt();
-        fputs("Type a message; /help lists commands, Ctrl-D ends.\n", stderr);
+        fputs("Type a message; /help lists commands, Ctrl-D ends the chat.\n", stderr);
     }
     while (s == XM_OK && !end) {
         switch (read_line(in, &line, err)) {
@@ -214,17 +214,13 @@ xm_cli_chat(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe chat MODEL [-s TEXT] [-n N] [options]",
-        .about =
-            "A conversation: each line of standard input is a message (a backslash at "
-            "its end\n"
-            "goes on in the next one), the answer is written as it comes. /help lists\n"
-            "commands, /exit or the end of input ends; Ctrl-C stops an answer. What no "
-            "longer\n"
-            "fits into the context is left out, oldest first. Sampling is what the "
-            "model's\n"
-            "files recommend, unless options say otherwise. With --json the conversation "
-            "is\n"
-            "printed at the end.\n",
+        .about = "Holds a conversation: each line of standard input is a message (a "
+                 "backslash at\nits end continues the message in the next line), and the "
+                 "answer is written while\nit is generated. /help lists commands; /exit "
+                 "or the end of input ends the chat;\nCtrl-C stops an answer. If the "
+                 "context is full, the oldest messages are left out.\nSampling follows "
+                 "the recommendation of the model's files, unless options "
+                 "say\notherwise. With --json the conversation is printed at the end.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,
@@ -247,7 +243,8 @@ xm_cli_chat(int argc, char **argv)
         code = xm_cli_grammar(&a.generation, &a.grammar);
     a.generation.target.warm_up = XM_CLI_WARM_UP_PROMPT;
     a.generation.target.tunes = true;
-    a.generation.target.needs_tokenizer = "chat needs it, put the file there";
+    a.generation.target.needs_tokenizer =
+        "chat needs it, so put the file beside the model";
     a.generation.target.needs_chat_template = true;
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);

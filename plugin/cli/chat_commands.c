@@ -43,7 +43,7 @@ save(struct xm_chat *c, const char *typed, bool replace)
     xm_strbuf_free(&path);
     if (s != XM_OK)
         xm_say("%s%s", err.text,
-               s == XM_INVALID && !replace ? ": /save! writes over a file" : "");
+               s == XM_INVALID && !replace ? ": /save! replaces a file" : "");
     else
         fprintf(stderr, "%zu messages are saved\n", c->conversation.n);
     return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
@@ -73,7 +73,7 @@ run_load(struct xm_chat *c, const char *typed)
     if (s != XM_OK)
         xm_say("%s", err.text);
     else
-        fprintf(stderr, "the conversation is now that of the file, %zu messages\n",
+        fprintf(stderr, "the conversation of the file is loaded, %zu messages\n",
                 c->conversation.n);
     return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
@@ -85,7 +85,7 @@ print_rate(struct xm_lines *o, const char *what, const struct xm_generation_time
     xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s", what, t->prompt_tokens,
                  t->prompt_tokens == 1 ? "" : "s", t->prompt_s);
     if (t->reused_tokens)
-        xm_lines_add(o, ", %" PRIu64 " more from the cache", t->reused_tokens);
+        xm_lines_add(o, ", %" PRIu64 " more from the KV cache", t->reused_tokens);
     xm_lines_add(o, ", %" PRIu64 " decoded", t->decode_tokens);
     if (rate > 0.0)
         xm_lines_add(o, " at %.1f tokens/s", rate);
@@ -102,12 +102,12 @@ run_stats(struct xm_chat *c, const char *nothing)
     xm_lines_add(&o, "  conversation %zu message%s", c->conversation.n,
                  c->conversation.n == 1 ? "" : "s");
     if (xm_chat_context(c))
-        xm_lines_add(&o, ", a context of %" PRIu64 " tokens", xm_chat_context(c));
+        xm_lines_add(&o, ", context of %" PRIu64 " tokens", xm_chat_context(c));
     xm_lines_add(&o, "\n  KV cache     %" PRIu64 " token%s, %.1f MiB\n", held,
                  held == 1 ? "" : "s", (double)costs.kv / 1048576.0);
     if (c->n_answers) {
         print_rate(&o, "last answer", &c->last);
-        xm_lines_add(&o, ", the first after %.2f s\n", c->first_s);
+        xm_lines_add(&o, ", first token after %.2f s\n", c->first_s);
         print_rate(&o, "all answers", &c->all);
         xm_lines_add(&o, ", %" PRIu64 " answer%s\n", c->n_answers,
                      c->n_answers == 1 ? "" : "s");
@@ -121,7 +121,7 @@ run_reset(struct xm_chat *c, const char *nothing)
 {
     (void)nothing;
     xm_conversation_clear(&c->conversation);
-    fputs("the conversation begins anew\n", stderr);
+    fputs("the conversation is cleared\n", stderr);
     return XM_CHAT_READ;
 }
 
@@ -130,8 +130,7 @@ run_undo(struct xm_chat *c, const char *nothing)
 {
     (void)nothing;
     const bool is_back = xm_conversation_undo(&c->conversation);
-    fputs(is_back ? "the last message is taken back\n"
-                  : "there is nothing to take back\n",
+    fputs(is_back ? "the last message is removed\n" : "there is no message to remove\n",
           stderr);
     return is_back ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
@@ -142,7 +141,7 @@ run_retry(struct xm_chat *c, const char *nothing)
     (void)nothing;
     if (xm_conversation_undo_answer(&c->conversation))
         return XM_CHAT_ANSWER;
-    fputs("there is nothing to answer again\n", stderr);
+    fputs("there is no message to answer again\n", stderr);
     return XM_CHAT_FAILED;
 }
 
@@ -166,16 +165,16 @@ static const struct command {
     enum xm_chat_next (*run)(struct xm_chat *c, const char *words);
     const char *help;
 } commands[] = {
-    { "/help",  "/?",     NONE,     "",             run_help,  "this list" },
-    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7; default as VALUE: as at the beginning" },
-    { "/stats", NULL,     NONE,     "",             run_stats, "tokens, memory of the KV cache, speeds" },
-    { "/reset", "/clear", NONE,     "",             run_reset, "begin anew; what --system says stays" },
-    { "/undo",  NULL,     NONE,     "",             run_undo,  "take back the last message and its answer" },
+    { "/help",  "/?",     NONE,     "",             run_help,  "show this list" },
+    { "/set",   NULL,     MAY_HAVE, "[NAME VALUE]", run_set,   "list the settings, or change one: /set temp 0.7; VALUE default restores the initial value" },
+    { "/stats", NULL,     NONE,     "",             run_stats, "show tokens, memory of the KV cache and speeds" },
+    { "/reset", "/clear", NONE,     "",             run_reset, "clear the conversation; the text of --system stays" },
+    { "/undo",  NULL,     NONE,     "",             run_undo,  "remove the last message and its answer" },
     { "/retry", "/regen", NONE,     "",             run_retry, "answer the last message again" },
     { "/save",  NULL,     ONE,      "FILE",         run_save,  "write the conversation to a new file, as JSON" },
-    { "/save!", NULL,     ONE,      "FILE",         run_save_over, "the same, also over a file that is there" },
-    { "/load",  NULL,     ONE,      "FILE",         run_load,  "go on with the conversation of such a file" },
-    { "/exit",  "/quit",  NONE,     "",             run_exit,  "end, as Ctrl-D does" },
+    { "/save!", NULL,     ONE,      "FILE",         run_save_over, "the same, but replace an existing file" },
+    { "/load",  NULL,     ONE,      "FILE",         run_load,  "continue the conversation of such a file" },
+    { "/exit",  "/quit",  NONE,     "",             run_exit,  "end the chat, as Ctrl-D does" },
 };
 /* clang-format on */
 
@@ -188,8 +187,8 @@ run_help(struct xm_chat *c, const char *nothing)
     for (size_t i = 0; i < XM_ARRAY_LEN(commands); i++)
         xm_lines_add(&o, "  %-7s%-14s%s\n", commands[i].name, commands[i].shown,
                      commands[i].help);
-    xm_lines_add(&o, "A backslash at the end of a line goes on in the next one. Ctrl-C "
-                     "stops an answer, or clears the line.\n");
+    xm_lines_add(&o, "End a line with a backslash to continue the message in the next "
+                     "line. Ctrl-C stops an answer or clears the line.\n");
     xm_lines_end(&o);
     return XM_CHAT_READ;
 }
@@ -204,7 +203,7 @@ static enum xm_chat_next
 run_command(struct xm_chat *c, const struct command *command, const char *words)
 {
     if (command->words == NONE && *words) {
-        fprintf(stderr, "%s takes no words behind it\n", command->name);
+        fprintf(stderr, "%s takes no arguments\n", command->name);
         return XM_CHAT_FAILED;
     }
     if (command->words == ONE && !*words) {

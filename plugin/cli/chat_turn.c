@@ -76,12 +76,12 @@ fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
         c->conversation.first = first;
         return xm_fail(err, XM_INVALID,
                        "the message makes a prompt of %zu tokens, which leaves no room "
-                       "in a %s of %" PRIu64 ": it is not sent",
+                       "in a %s of %" PRIu64 " tokens: it is not sent",
                        prompt->n, name, room);
     }
     if (c->conversation.first != first)
-        xm_say("the conversation has outgrown the %s of %" PRIu64
-               " tokens: its oldest %zu messages are left out from here on",
+        xm_say("the conversation no longer fits into the %s of %" PRIu64
+               " tokens: its oldest %zu messages are left out from now on",
                name, room, c->conversation.first - first);
     return XM_OK;
 }
@@ -201,7 +201,7 @@ tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
             result->ids.n == 1 ? "" : "s");
     if (rate > 0.0)
         fprintf(stderr, ", %.1f tokens/s", rate);
-    fprintf(stderr, ", the first after %.2f s)%s\n", c->first_s,
+    fprintf(stderr, ", first token after %.2f s)%s\n", c->first_s,
             dim ? XM_STYLE_NOT_DIM : "");
 }
 
@@ -213,8 +213,7 @@ note_answer(struct xm_chat *c, const struct xm_generation_result *r, struct xm_e
     if (xm_cli_interrupted() && !r->text.n) {
         xm_conversation_pop(&c->conversation);
         if (c->interactive)
-            fputs("(stopped before the answer began: the message is taken back)\n",
-                  stderr);
+            fputs("(stopped before the answer began: the message is removed)\n", stderr);
         return XM_OK;
     }
     return xm_conversation_add(&c->conversation, "assistant", xm_strbuf_text(&r->text),
@@ -289,7 +288,7 @@ xm_chat_take_turn(struct xm_chat *c)
         xm_cli_release_interrupt();
     if (s != XM_OK) {
         xm_cli_failed(&err);
-        xm_say("the message is taken back");
+        xm_say("the message is removed");
         xm_conversation_fail(&c->conversation, &result.text,
                              err.text[0] ? err.text : xm_status_text(s));
         c->failed = true;

@@ -42,10 +42,9 @@ no_chip(const char *name)
                             name, near.best);
     struct xm_strbuf all = {0};
     xm_cli_add_chips(&all); /* ends with a space */
-    const int code =
-        xm_cli_usage("option --device-as: there is no chip or card '%.60s'; "
-                     "there are %.*s",
-                     name, (int)(all.n ? all.n - 1 : 0), xm_strbuf_text(&all));
+    const int code = xm_cli_usage(
+        "option --device-as: there is no chip or card '%.60s'; known are %.*s", name,
+        (int)(all.n ? all.n - 1 : 0), xm_strbuf_text(&all));
     xm_strbuf_free(&all);
     return code;
 }
@@ -70,11 +69,11 @@ xm_cli_check_chip(const struct xm_chip_args *a)
         return xm_cli_usage("option --memory takes at most %d MiB, found %" PRIu64,
                             MOST_MIB, a->memory);
     if (a->device_as && a->device)
-        return xm_cli_usage("give one of -d and --device-as: a device of this computer, "
-                            "or a chip that need not be in it");
+        return xm_cli_usage("give only one of -d and --device-as: a device of this "
+                            "computer, or a chip that need not be in it");
     if (names_several(a->device, a->device_as))
-        return xm_cli_usage("option %s: '%.60s' names several devices, where one is "
-                            "meant; 'xemoe plan' counts for several",
+        return xm_cli_usage("option %s: '%.60s' names several devices, expected one; "
+                            "'xemoe plan' accepts several",
                             a->device_as ? "--device-as" : "-d",
                             a->device_as ? a->device_as : a->device);
     if (a->device_as && xm_device_imagine(a->device_as, &chip, &err) != XM_OK)
@@ -95,7 +94,7 @@ xm_cli_find_chip(const char *device, const char *device_as, struct xm_device_inf
     enum xm_status s = xm_core_find(core, device, &plugin, &index, err);
     if (s == XM_OK && !plugin->ops->info)
         s = xm_fail(err, XM_NOT_FOUND,
-                    "%s is no OpenCL device; 'xemoe devices' lists those there are",
+                    "%s is not an OpenCL device; 'xemoe devices' lists the devices",
                     device ? device : "GPU");
     if (s == XM_OK)
         *out = *plugin->ops->info(plugin, index);

@@ -22,11 +22,11 @@ static const struct {
     enum xm_status status;
     const char *next;
 } advice[] = {
-    { XM_NO_MEMORY,  "'xemoe plan' says what fits; docs/memory.md what to change" },
-    { XM_DEVICE,     "'xemoe devices' shows the devices; XM_DEBUG=sync finds the step" },
+    { XM_NO_MEMORY,  "'xemoe plan' says what fits, and docs/memory.md what to change" },
+    { XM_DEVICE,     "'xemoe devices' shows the devices; XM_DEBUG=sync names the step that fails" },
     { XM_NOT_BUILT,  "XM_DEBUG=build shows the compiler's whole log" },
-    { XM_NOT_FINITE, "where activations are f16, --precision f32 has room; 'xemoe verify' compares every step with the host reference" },
-    { XM_LOST,       "start again; the system's log (dmesg) may say why" },
+    { XM_NOT_FINITE, "if activations are f16, try --precision f32; 'xemoe verify' compares every step with the host reference" },
+    { XM_LOST,       "start the program again; the system log (dmesg) may say why" },
 };
 /* clang-format on */
 
@@ -161,10 +161,12 @@ xm_cli_no_device(const char *option, const char *name, const struct xm_error *er
     if (!name)
         xm_say("there is no device GPU; %s", list);
     else if (near.n)
-        xm_say("option %s is '%s', which is no device here: did you mean %.*s?", option,
-               name, (int)near.n, near.text);
+        xm_say("option %s is '%s', which is not a device of this computer: did you mean "
+               "%.*s?",
+               option, name, (int)near.n, near.text);
     else
-        xm_say("option %s is '%s', which is no device here; %s", option, name, list);
+        xm_say("option %s is '%s', which is not a device of this computer; %s", option,
+               name, list);
     return XM_EXIT_DEVICE;
 }
 

@@ -93,7 +93,7 @@ struct xm_cli_target {
     const void *check_ctx;
 };
 /* needs_tokenizer for commands whose prompt is text. */
-#define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file there"
+#define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file beside the model"
 /* Element types of the KV cache, and other names for them. */
 #define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
@@ -103,48 +103,48 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* Rows for --kv and the options for keys or values alone; AT: offset of a member. */
 #define XM_CLI_CACHE_ROWS(AT) \
-    { 0,   "kv",        XM_CLI_CHOICE, AT(kv),        "TYPE", "element type of the KV cache: u4 (also for i4), i8, f16 or f32; default: what suits the device", NULL, XM_CLI_CACHE_TYPES }, \
+    { 0,   "kv",        XM_CLI_CHOICE, AT(kv),        "TYPE", "element type of the KV cache: u4 (i4 means the same), i8, f16 or f32; default: chosen for the device", NULL, XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-k", XM_CLI_CHOICE, AT(key_cache), "TYPE", "element type of cached keys; default: --kv. Also llama.cpp's names q8_0 and q4_0", "-ctk", XM_CLI_CACHE_TYPES }, \
     { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv", "-ctv", XM_CLI_CACHE_TYPES }
 /* Rows shared by the common options, plan and tune. */
 #define XM_CLI_PRECISION_ROW(AT) \
-    { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: what suits the device", NULL, "f16 f32" }
+    { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: chosen for the device", NULL, "f16 f32" }
 #define XM_CLI_MESSAGES_ROW(AT) \
-    { 0,   "messages",  XM_CLI_CHOICE, AT(messages), "TYPE", "what several devices send each other to be added up: f32 (default), or f16, which is half as much and rounds", NULL, "f32 f16" }
+    { 0,   "messages",  XM_CLI_CHOICE, AT(messages), "TYPE", "element type of the partial sums that several devices exchange: f32 (default), or f16, which halves the bytes and rounds", NULL, "f32 f16" }
 #define XM_CLI_EXPERT_CACHE_ROW(AT) \
-    { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts of those; default: what is left" }
+    { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts whose weights stay in host memory; default: the memory that the model leaves free" }
 #define XM_CLI_KV_MEMORY_ROW(AT) \
-    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): what is left" }
+    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): the memory that the model leaves free" }
 #define XM_CLI_WEIGHTS_ROW(AT) \
-    { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "map: read them where the file is mapped, if the device can; copy: in memory of the device; auto (default): what suits the device", NULL, XM_CLI_WEIGHT_WAYS }
+    { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "where weights are read. map: in the mapped file, if the device can; copy: in memory of the device; auto (default): chosen for the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_QUANTISATION_ROW(AT) \
-    { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share a factor where a processor multiplies in 8 bits: 32 or 128; 0: 16 bits; default: 32 if the processor has AVX2 and activations are f16, 128 for Q2_K to Q6_K unless it has AVX-512 without VNNI, but 0 in logits and verify", NULL, "0 32 128" }
+    { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share one scale where a processor quantises activations to 8 bits: 32 or 128; 0: quantise to 16 bits; default: 32 if the processor has AVX2 and activations are f16, 128 for Q2_K to Q6_K unless it has AVX-512 without VNNI, but 0 in logits and verify", NULL, "0 32 128" }
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
-    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them, as the first word does;\ngenerate, chat and bench also take what 'xemoe compile' wrote; default: $XM_MODEL" }, \
-    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several apart by commas share the model, by the shares in parentheses if there are some: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
-    { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "what several devices share: auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; the first word without an option means the same; generate, chat and bench also accept a file of 'xemoe compile'; default: $XM_MODEL" }, \
+    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several names, separated by commas, share the model, in the proportions in parentheses if these are given: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
+    { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "how several devices share a model. auto (default): weights are split where this saves more time than the exchange of results costs; tensor: every weight that can be split, experts by their width; expert: the same, but each device has some of the experts as a whole; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
     XM_CLI_MESSAGES_ROW(XM_CLI_TARGET), \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
     XM_CLI_QUANTISATION_ROW(XM_CLI_TARGET), \
-    { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "prompt tokens that go through the model at once (512)", "ubatch-size -ub" }, \
+    { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "most prompt tokens in one chunk, which runs through the model at once (512)", "ubatch-size -ub" }, \
     XM_CLI_CACHE_ROWS(XM_CLI_TARGET), \
     XM_CLI_KV_MEMORY_ROW(XM_CLI_TARGET), \
-    { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percent of the experts that stay in host memory; default: those that do not fit" }, \
+    { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percentage of the experts that stays in host memory; default: as much as does not fit on the device" }, \
     XM_CLI_EXPERT_CACHE_ROW(XM_CLI_TARGET), \
     XM_CLI_WEIGHTS_ROW(XM_CLI_TARGET), \
-    { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder of compiled kernels; none: keep none; default: ~/.cache/xemoe" }, \
-    { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "measure no kernels, and take those that are first in order, not those that were measured to be the fastest" }, \
-    { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "the result as one JSON object" }
+    { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder where compiled kernels are kept; none: keep none; default: ~/.cache/xemoe" }, \
+    { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "measure no kernels, and use the default kernels instead of those that were measured to be the fastest" }, \
+    { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "print the result as one JSON object" }
 /* Row for commands that compute embeddings; AT: offset of a const char *. */
 #define XM_CLI_POOLING_ROW(AT) \
-    { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "what of a text's tokens is its embedding: last (the last token's hidden state) or mean (of all of them); default: what the model's files say, else last", NULL, XM_POOLINGS }
+    { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "which hidden states become the embedding of a text: last (that of the last token) or mean (the mean over all tokens); default: what the model's files say, else last", NULL, XM_POOLINGS }
 /* Row for commands whose result is an array of numbers; `without`: what is printed without -o. */
 #define XM_CLI_NPY_ROW(AT, without) \
-    { 'o', "out",       XM_CLI_TEXT,  AT, "FILE", "the .npy file; - is standard output; without\nit " without " is printed" }
+    { 'o', "out",       XM_CLI_TEXT,  AT, "FILE", "the .npy file to write; -: standard output; default: print " without }
 /* Row for commands that measure kernels beside their model (tuner_process.h). */
 #define XM_CLI_TUNE_ROW \
-    { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that nobody has measured on this device, for at most 2 s; building them takes longer; default: on a GPU, when progress lines are shown" }
+    { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that have not been measured on this device yet, for at most 2 s; building them takes longer; default: on a GPU, if progress lines are shown" }
 /* clang-format on */
 /* Members of a command's xm_cli_spec: MODEL as a word, with -m, or from the environment. */
 #define XM_CLI_MODEL(offset)                                                             \

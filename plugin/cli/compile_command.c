@@ -20,7 +20,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The result", "xemoe compile model.gguf -o model.blob"),
-    { 'o', "output", XM_CLI_TEXT, AT(file), "FILE", "the file to write; needed" },
+    { 'o', "output", XM_CLI_TEXT, AT(file), "FILE", "the file to write (required)" },
 };
 #undef AT
 /* clang-format on */
@@ -38,9 +38,9 @@ check_output(const char *path)
         xm_import_open(path, &old, NULL) == XM_OK && xm_blob_recognises(&old);
     xm_import_close(&old);
     return is_one ? XM_EXIT_OK
-                  : xm_cli_usage("%s exists and is no compiled model: it is not "
-                                 "replaced",
-                                 path);
+                  : xm_cli_usage(
+                        "%s exists and is not a compiled model, so it is not replaced",
+                        path);
 }
 
 /* Refuses a compiled file as input, because compiling it would only copy it and ignore the
@@ -54,8 +54,8 @@ check_input(const char *path)
     if (xm_import_open(path, &from, NULL) == XM_OK && xm_blob_recognises(&from)) {
         const bool is_there = xm_info_model_of(&from, &model, NULL) == XM_OK;
         xm_fail(&err, XM_UNSUPPORTED,
-                "%.150s is a compiled file already: give the model that it was compiled "
-                "from%s%.300s",
+                "%.150s is a compiled model already: give the model from which it was "
+                "compiled%s%.300s",
                 path, is_there ? ", " : "", is_there ? xm_strbuf_text(&model) : "");
     }
     xm_strbuf_free(&model);
@@ -102,13 +102,11 @@ xm_cli_compile(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe compile MODEL -o FILE [options]",
-        .about = "Writes a compiled model to a file, which 'xemoe generate -m FILE' and "
-                 "'xemoe\n"
-                 "chat -m FILE' begin with sooner where its kernels are not in "
-                 "--cache-dir yet. It\n"
-                 "refers to the model's weights, which must stay as they are, and is for "
-                 "this\n"
-                 "device, its driver and this xemoe only.\n",
+        .about = "Writes a compiled model to a file, with which 'xemoe generate -m FILE' "
+                 "and\n'xemoe chat -m FILE' start faster if its kernels are not in "
+                 "--cache-dir yet. The\nfile refers to the model's weights, which must "
+                 "not change, and is valid only for\nthis device, its driver and this "
+                 "version of xemoe.\n",
         XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};

@@ -35,9 +35,9 @@ claim(const char *path, bool replace, bool *is_new, struct xm_error *err)
         return xm_fail(err, XM_IO, "'%s' cannot be written: %s", show(path).text,
                        strerror(errno));
     if (!replace)
-        return xm_fail(err, XM_INVALID, "'%s' is there already", show(path).text);
+        return xm_fail(err, XM_INVALID, "'%s' exists already", show(path).text);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return xm_fail(err, XM_INVALID, "'%s' is no regular file", show(path).text);
+        return xm_fail(err, XM_INVALID, "'%s' is not a regular file", show(path).text);
     return XM_OK;
 }
 
@@ -74,7 +74,7 @@ read_open(int fd, struct xm_strbuf *out, struct xm_error *err)
     struct stat st;
     ssize_t n = 0;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return xm_fail(err, XM_INVALID, "it is no regular file");
+        return xm_fail(err, XM_INVALID, "it is not a regular file");
     while ((n = read(fd, part, sizeof(part))) > 0) {
         xm_strbuf_add_n(out, part, (size_t)n);
         if (out->n > (size_t)XM_CONVERSATION_MOST_MIB << 20)
@@ -114,7 +114,7 @@ take(struct xm_conversation *c, yyjson_val *message, struct xm_error *err)
     const bool has_system = c->n > 0 && strcmp(c->messages[0].role, "system") == 0;
     const char *expected = (c->n - has_system) % 2 ? "assistant" : "user";
     if (!yyjson_is_obj(message))
-        return xm_fail(err, XM_INVALID, "it is no object");
+        return xm_fail(err, XM_INVALID, "it is not an object");
     XM_TRY(xm_json_text(message, "role", &role, err));
     XM_TRY(xm_json_text(message, "content", &content, err));
     if (c->n == 0 && is(role, "system"))
@@ -133,7 +133,7 @@ take_all(struct xm_conversation *c, yyjson_val *root, struct xm_error *err)
     yyjson_val *list = NULL, *message;
     size_t i, n;
     if (!yyjson_is_obj(root))
-        return xm_fail(err, XM_INVALID, "it is no JSON object");
+        return xm_fail(err, XM_INVALID, "it is not a JSON object");
     XM_TRY(xm_json_array(root, "messages", &list, err));
     yyjson_arr_foreach(list, i, n, message)
     {
@@ -142,7 +142,8 @@ take_all(struct xm_conversation *c, yyjson_val *root, struct xm_error *err)
         XM_TRY(s);
     }
     if (c->n && strcmp(c->messages[c->n - 1].role, "user") == 0)
-        return xm_fail(err, XM_INVALID, "the last message is a user's: it has no answer");
+        return xm_fail(err, XM_INVALID,
+                       "the last message comes from the user and has no answer");
     return XM_OK;
 }
 

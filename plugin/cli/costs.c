@@ -58,7 +58,7 @@ xm_costs_measure_reading(const struct xm_cli_model *m, bool is_anew, struct xm_c
     if (!is_anew && compiled->ops->read_rate(compiled, 0.0, &c->read_rate, NULL) == XM_OK)
         return;
     if (compiled->ops->read_rate(compiled, seconds, &c->read_rate, &err) != XM_OK)
-        xm_log(XM_LOG_INFO, "the streaming rate is not known: %s", err.text);
+        xm_log(XM_LOG_INFO, "the read rate of the device is not known: %s", err.text);
 }
 
 void
@@ -127,7 +127,7 @@ print_builds(struct xm_lines *o, const struct xm_build_stats *b)
 {
     xm_lines_add(o,
                  "kernels: %" PRIu64 " built, %" PRIu64 " from the cache, %" PRIu64
-                 " built at a launch; %.3f s in all, none of them in prompt and decode\n",
+                 " built at a launch; %.3f s in all, not included in prompt and decode\n",
                  b->built, b->loaded, b->launches, b->seconds);
 }
 
@@ -169,16 +169,16 @@ print_speed(struct xm_lines *o, const struct xm_costs *c)
     if (s.prompt_gflops > 0.0)
         xm_lines_add(o, ", %.1f GFLOP/s", s.prompt_gflops);
     if (t->reused_tokens)
-        xm_lines_add(o, "; %" PRIu64 " more from the cache", t->reused_tokens);
+        xm_lines_add(o, "; %" PRIu64 " more from the KV cache", t->reused_tokens);
     xm_lines_add(o, "\n");
     print_tokens(o, "decode", t->decode_tokens, t->decode_s, s.decode_tps);
     if (s.decode_gbps > 0.0)
         xm_lines_add(o, ", %.2f GB/s of weights", s.decode_gbps);
     if (s.decode_share > 0.0)
-        xm_lines_add(o, ", %.0f %% of the %.2f GB/s that streaming reaches",
+        xm_lines_add(o, ", %.0f %% of the device's read rate, %.2f GB/s",
                      100 * s.decode_share, c->read_rate / GIGA);
     if (t->decode_tokens && c->launches)
-        xm_lines_add(o, ", %" PRIu64 " launches and %" PRIu64 " wait%s a token",
+        xm_lines_add(o, ", %" PRIu64 " launches and %" PRIu64 " wait%s per token",
                      c->launches, c->waits, c->waits == 1 ? "" : "s");
     xm_lines_add(o, "\n");
 }
@@ -195,7 +195,8 @@ print_memory(struct xm_lines *o, const struct xm_costs *c)
     for (int k = 0; k < XM_MEMORY_KIND_COUNT; k++) {
         if (c->kinds.buffers[k])
             xm_lines_add(
-                o, "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers made\n",
+                o,
+                "         %s: %.1f MiB, at most %.1f MiB, %" PRIu64 " buffers created\n",
                 xm_memory_kind_text((enum xm_memory_kind)k), mib(c->kinds.now[k]),
                 mib(c->kinds.peak[k]), c->kinds.buffers[k]);
     }

@@ -18,9 +18,9 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What is shown", "xemoe devices --rules"),
-    { 0, "rules", XM_CLI_FLAG, AT(rules), NULL, "also which options the config rules set for a MoE model, and why" },
-    { 0, "properties", XM_CLI_FLAG, AT(properties), NULL, "the properties that programs read and set, instead" },
-    { 0, "json",  XM_CLI_FLAG, AT(json),  NULL, "the result as one JSON object" },
+    { 0, "rules", XM_CLI_FLAG, AT(rules), NULL, "also show which options the configuration rules set for a MoE model, and why" },
+    { 0, "properties", XM_CLI_FLAG, AT(properties), NULL, "show the properties that programs can read and set instead" },
+    { 0, "json",  XM_CLI_FLAG, AT(json),  NULL, "print the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
@@ -115,7 +115,7 @@ print_text(const struct xm_core *core, const struct xm_cli_device *d, size_t n)
     if (n == 0)
         xm_lines_add(&o, "no OpenCL device: " XM_DRIVERS_TO_INSTALL "\n");
     xm_lines_add(
-        &o, "REFERENCE: the host reference\n  slow and exact, f32; for comparison\n");
+        &o, "REFERENCE: the host reference\n  slow and exact, in f32, for comparison\n");
     xm_cli_devices_of_plugins(core, NULL, NULL);
     xm_lines_end(&o);
 }
@@ -195,10 +195,9 @@ xm_cli_devices(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe devices [--rules] [--json] [--properties]",
-        .about = "Lists the OpenCL devices, best first, with what Level Zero adds: "
-                 "memory in use,\n"
-                 "power, frequencies; the host reference; and the devices of plugins "
-                 "(XM_PLUGINS).\n",
+        .about = "Lists the OpenCL devices, best first, with facts from Level Zero "
+                 "(memory in use,\npower, frequencies); the host reference; and the "
+                 "devices of plugins (XM_PLUGINS).\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };

@@ -16,7 +16,7 @@ struct list {
 static const struct list lists[] = {
     [XM_OPTIONS_ENGINE] = {"set, and kept while a device is open", "device"},
     [XM_OPTIONS_PROGRAM] = {"set, for each compiled model", "compiled_model"},
-    [XM_OPTIONS_ACCEPTED] = {"set by habit", "accepted"},
+    [XM_OPTIONS_ACCEPTED] = {"accepted without effect", "accepted"},
 };
 
 /* ---- text ---------------------------------------------------------------------------- */
@@ -25,7 +25,7 @@ static void
 print_rows(struct xm_lines *o)
 {
     struct xm_property_row row;
-    xm_lines_add(o, "read, of a device (D), of a compiled model (M):\n");
+    xm_lines_add(o, "read-only, of a device (D), of a compiled model (M):\n");
     for (size_t i = 0; xm_gpu_property_row(i, &row); i++)
         xm_lines_add(o, "  %c%c %s: %s\n", row.of_device ? 'D' : ' ',
                      row.of_compiled ? 'M' : ' ', row.key, row.help);
@@ -35,7 +35,7 @@ static void
 print_option(struct xm_lines *o, const struct xm_option_row *row, const char *value)
 {
     if (row->list == XM_OPTIONS_ACCEPTED)
-        xm_lines_add(o, "  %s = %s: accepted; has no effect here%s%s\n", row->name, value,
+        xm_lines_add(o, "  %s = %s: accepted, but has no effect%s%s\n", row->name, value,
                      row->help[0] ? ": " : "", row->help);
     else
         xm_lines_add(o, "  %s = %s: %s\n", row->name, value, row->help);

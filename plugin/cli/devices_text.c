@@ -23,8 +23,7 @@ print_units(struct xm_lines *o, const struct xm_device_info *d)
         xm_lines_add(o, ", IP %u.%u.%u", d->ip_major, d->ip_minor, d->ip_revision);
     xm_lines_add(o, "%s; %u units at %u MHz%s\n", d->integrated ? ", integrated" : "",
                  d->compute_units, d->clock_mhz,
-                 d->facts_guessed ? "; not in the table of chips: facts are guessed"
-                                  : "");
+                 d->facts_guessed ? "; unknown chip: its facts are guessed" : "");
     if (d->slices)
         xm_lines_add(o, "  %u slice%s of %u sub-slices of %u EUs of %u threads\n",
                      d->slices, d->slices == 1 ? "" : "s", d->sub_slices, d->eus,
@@ -108,7 +107,7 @@ print_zero(struct xm_lines *o, const struct xm_cli_device *d)
 static void
 print_rules(struct xm_lines *o, const char *rules)
 {
-    xm_lines_add(o, "  rules for a MoE model:\n");
+    xm_lines_add(o, "  configuration rules for a MoE model:\n");
     for (const char *line = rules; *line;) {
         size_t n = strcspn(line, "\n");
         xm_lines_add(o, "    %.*s\n", (int)n, line);
@@ -128,7 +127,7 @@ xm_cli_device_text(const struct xm_cli_device *device)
     xm_caps_text(d->caps, caps, sizeof(caps));
     xm_lines_add(&o, "%s: %s\n", device->name, d->name);
     if (device->alias[0])
-        xm_lines_add(&o, "  by the name %s as well\n", device->alias);
+        xm_lines_add(&o, "  also named %s\n", device->alias);
     xm_lines_add(&o, "  %s, %s; driver %s; %s\n", xm_cli_device_kind(d), d->vendor,
                  d->driver, d->version);
     print_units(&o, d);
@@ -136,7 +135,7 @@ xm_cli_device_text(const struct xm_cli_device *device)
                  "  memory %.1f GiB%s, largest allocation %.1f GiB, local %" PRIu64
                  " KiB, cache %" PRIu64 " KiB\n",
                  gib(d->global_bytes),
-                 is_room_larger ? " by the driver, which is no limit" : "",
+                 is_room_larger ? " according to the driver, which is not a limit" : "",
                  gib(d->max_alloc_bytes), d->local_bytes / 1024, d->cache_bytes / 1024);
     if (room->known)
         xm_lines_add(&o, "  free for models %.1f GiB%s\n", gib(room->device),

@@ -25,10 +25,10 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The texts and the result", "xemoe embed model.gguf -f lines.txt -o embeddings.npy"),
-    { 'p', "prompt",     XM_CLI_TEXTS,  AT(prompts),    "TEXT", "a text; may be repeated" },
-    { 'f', "file",       XM_CLI_TEXT,   AT(file),       "FILE", "a text in each line; a line in quotes is a JSON string; -: standard input" },
+    { 'p', "prompt",     XM_CLI_TEXTS,  AT(prompts),    "TEXT", "a text; may be given several times" },
+    { 'f', "file",       XM_CLI_TEXT,   AT(file),       "FILE", "a file with one text per line; a line in quotes is a JSON string; -: standard input" },
     XM_CLI_POOLING_ROW(AT(pooling)),
-    { 0,   "dimensions", XM_CLI_COUNT,  AT(dimensions), "N",    "the first N dimensions, scaled to length 1 again; default: all" },
+    { 0,   "dimensions", XM_CLI_COUNT,  AT(dimensions), "N",    "keep the first N dimensions, scaled to length 1 again; default: all" },
     XM_CLI_NPY_ROW(AT(out), "a line of numbers for each text"),
 };
 #undef AT
@@ -85,8 +85,9 @@ encode_text(struct work *w, size_t i)
         return refuse_text(w, i, "the text is empty");
     if (context == 0 || w->ids[i].n <= context)
         return XM_EXIT_OK;
-    snprintf(sentence, sizeof(sentence), "%zu tokens, the model was trained for %" PRIu64,
-             w->ids[i].n, context);
+    snprintf(sentence, sizeof(sentence),
+             "it has %zu tokens, but the model was trained for %" PRIu64, w->ids[i].n,
+             context);
     return refuse_text(w, i, sentence);
 }
 
@@ -181,8 +182,9 @@ run_model(struct work *w)
     const uint64_t width = xm_embedder_width(e);
     w->dimensions = w->a->dimensions ? w->a->dimensions : width;
     if (w->dimensions > width)
-        code = xm_cli_usage("option --dimensions is %" PRIu64 ", the model has %" PRIu64,
-                            w->dimensions, width);
+        code =
+            xm_cli_usage("option --dimensions is %" PRIu64 ", but the model has %" PRIu64,
+                         w->dimensions, width);
     else
         code = run(w, e, pooling, &err) == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
     xm_embedder_destroy(e);
@@ -197,7 +199,7 @@ embed(const struct args *a)
     struct xm_error err = {0};
     int code = read_texts(a, &w.lines, &err) == XM_OK ? XM_EXIT_OK : xm_cli_failed(&err);
     if (code == XM_EXIT_OK && w.lines.n == 0)
-        code = xm_cli_usage("%s has no text", xm_prompt_file_name(a->file));
+        code = xm_cli_usage("%s contains no text", xm_prompt_file_name(a->file));
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a->target, NULL);
     if (code == XM_EXIT_OK) {
@@ -218,14 +220,11 @@ xm_cli_embed(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe embed MODEL -p TEXT | -f FILE [-o FILE.npy] [options]",
-        .about =
-            "Computes an embedding of each text: the hidden state of its last token, "
-            "or the\n"
-            "mean of all tokens', as the model's files say, scaled to length 1. Any "
-            "model\n"
-            "that generates text gives embeddings; those of models that were trained "
-            "for\n"
-            "it tell meanings apart. 'xemoe serve' answers /v1/embeddings.\n",
+        .about = "Computes an embedding of each text: the hidden state of its last "
+                 "token, or the\nmean over all tokens, as the model's files say, scaled "
+                 "to length 1. Any model\nthat generates text gives embeddings, but only "
+                 "those of models trained for\nembeddings represent meaning well. 'xemoe "
+                 "serve' answers /v1/embeddings.\n",
         XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};
@@ -234,10 +233,10 @@ xm_cli_embed(int argc, char **argv)
     if (done)
         return code;
     if (a.prompts.n == 0 && !a.file)
-        return xm_cli_usage("which texts? Give -p TEXT, or -f FILE with a text in each "
+        return xm_cli_usage("which texts? Give -p TEXT, or -f FILE with one text per "
                             "line");
     a.target.embeds = XM_CLI_EMBEDS;
-    a.target.needs_tokenizer = "embed needs it, put the file there";
+    a.target.needs_tokenizer = "embed needs it, so put the file beside the model";
     const int refused = xm_cli_check_npy(a.out);
     return refused == XM_EXIT_OK ? embed(&a) : refused;
 }

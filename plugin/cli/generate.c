@@ -29,26 +29,26 @@ enum { MOST_PARALLEL = 1 << 10 };
 #define AT(member) offsetof(struct xm_generate_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The text", "xemoe generate model.gguf -f prompts.txt -n 64 --parallel 4"),
-    { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; names of control tokens in it become these tokens" },
-    { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "the text to continue, from a file or a pipe; -: standard input" },
+    { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; the names of control tokens in it become these tokens" },
+    { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "a file with the text to continue; -: standard input" },
     { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
-    { 0,   "chat",        XM_CLI_FLAG,  AT(chat),        NULL,   "the text is a user's message to the model, through its chat template" },
-    { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: what the model is told before the message", "system-prompt -sys" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a Jinja template in the place of the model's", "chat-template-file" },
-    { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: to the end of the text or the context", "n-predict predict" },
-    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "at most N texts at a time, one for each line of FILE; or N texts of the prompt of -p or --ids", "-np" },
+    { 0,   "chat",        XM_CLI_FLAG,  AT(chat),        NULL,   "render the text as a user's message with the model's chat template" },
+    { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: the system message, instructions to the model before the message", "system-prompt -sys" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a file with a Jinja template to use instead of the model's", "chat-template-file" },
+    { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: up to the end of the text or of the context", "n-predict predict" },
+    { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "generate at most N texts at a time, one for each line of FILE; or N texts for the prompt of -p or --ids", "-np" },
     XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
-    { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "continue after a token that ends the text" },
+    { 0,   "ignore-eos",  XM_CLI_FLAG,  AT(ignore_eos),  NULL,   "continue after tokens that end the text" },
     XM_CLI_GROUP("What is written", "xemoe generate model.gguf -p Hello --profile --profile-out trace.json"),
-    { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "write special tokens too", "-sp" },
-    { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "times, passes and memory on standard error" },
-    { 0,   "profile",     XM_CLI_FLAG,  AT(profile),     NULL,   "which steps and kernels took the time, on standard error" },
-    { 0,   "profile-out", XM_CLI_TEXT,  AT(profile_out), "FILE", "each launch of a kernel, for chrome://tracing or ui.perfetto.dev" },
+    { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "also write special tokens", "-sp" },
+    { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "print times, passes and memory on standard error" },
+    { 0,   "profile",     XM_CLI_FLAG,  AT(profile),     NULL,   "print the time of steps and kernels on standard error" },
+    { 0,   "profile-out", XM_CLI_TEXT,  AT(profile_out), "FILE", "write each kernel launch to a file for chrome://tracing or ui.perfetto.dev" },
 };
 #undef AT
 /* clang-format on */
 
-static const char no_text[] = "there is no tokenizer with the model: no text";
+static const char no_text[] = "the model has no tokenizer, so there is no text";
 
 bool
 xm_generate_is_drawn(const struct xm_generate_args *a)
@@ -102,15 +102,15 @@ xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_
     if (!given && trained && n > trained)
         return xm_fail(err, XM_INVALID,
                        "the prompt has %" PRIu64
-                       " tokens, the model was trained for %" PRIu64 ": -c %" PRIu64
-                       " continues it all the same",
+                       " tokens, but the model was trained for %" PRIu64
+                       ": give -c %" PRIu64 " to continue it anyway",
                        n, trained, n + (a->tokens < XM_CLI_MOST_TOKENS ? a->tokens : 1));
     if (!xm_generation_room(context, n))
-        return xm_fail(err, XM_INVALID,
-                       "the prompt has %" PRIu64 " token%s, which leaves no room in a "
-                       "context of %" PRIu64 "%s",
-                       n, n == 1 ? "" : "s", context,
-                       given ? " (-c)" : ": give a larger one with -c, or -n");
+        return xm_fail(
+            err, XM_INVALID,
+            "the prompt has %" PRIu64
+            " token%s, which leaves no room in a context of %" PRIu64 " tokens%s",
+            n, n == 1 ? "" : "s", context, given ? " (-c)" : ": give a larger -c or -n");
     return XM_OK;
 }
 
@@ -250,7 +250,7 @@ generate(struct xm_cli_model *m, const struct xm_generate_args *a,
     const bool is_missing =
         xm_package_read(m->package, XM_PACKAGE_TOKENIZER, NULL) == XM_NOT_FOUND;
     if (is_missing && o.text.stream)
-        xm_say("there is no %s: token ids instead of text",
+        xm_say("there is no %s: token ids are written instead of text",
                m->package->reader->tokenizer);
     struct xm_prefix_store *store = NULL;
     XM_TRY(xm_cli_prefix_cache_open(&a->prefixes, m->compiled, &store, err));
@@ -425,7 +425,7 @@ read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
     struct xm_error err = {0};
     int given = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
     if (given > 1)
-        return xm_cli_usage("give a prompt, and only one: -p TEXT, -f FILE or --ids IDS");
+        return xm_cli_usage("give only one prompt: -p TEXT, -f FILE or --ids IDS");
     if (given == 0 && xm_terminal_is(STDIN_FILENO))
         return xm_cli_usage("give a prompt: one of -p TEXT, -f FILE and --ids IDS");
     if (a->ids)
@@ -435,16 +435,16 @@ read_prompt(const struct xm_generate_args *a, struct xm_strbuf *text)
     else if (xm_prompt_file_read(a->file ? a->file : "-", text, &err) != XM_OK)
         return xm_cli_failed(&err);
     if (a->chat && text->n && xm_strbuf_is_blank(text))
-        return xm_cli_usage("the message has only spaces: there is nothing to answer");
+        return xm_cli_usage(
+            "the message contains only spaces: there is nothing to answer");
     if (text->n)
         return XM_EXIT_OK;
     if (a->file)
         return xm_cli_usage("%s is empty: there is nothing to continue",
                             xm_prompt_file_name(a->file));
-    return given
-               ? xm_cli_usage("the prompt is empty: there is nothing to continue")
-               : xm_cli_usage("standard input is empty: give a prompt there, or with one "
-                              "of -p TEXT, -f FILE and --ids IDS");
+    return given ? xm_cli_usage("the prompt is empty: there is nothing to continue")
+                 : xm_cli_usage("standard input is empty: write a prompt to it, or give "
+                                "one of -p TEXT, -f FILE and --ids IDS");
 }
 
 /* Makes the prompts of --parallel: each line of a file, or the text of -p as one prompt, whatever
@@ -462,9 +462,9 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
     if (s != XM_OK)
         return xm_cli_failed(&err);
     if (out->n == 0)
-        return xm_cli_usage("%s: there is no prompt in any line", name);
+        return xm_cli_usage("%s: no line contains a prompt", name);
     if (out->n_blank)
-        xm_say("%s: %zu blank line%s skipped, the first is line %zu; to use spaces "
+        xm_say("%s: %zu blank line%s skipped, the first one is line %zu; to use spaces "
                "as a prompt, put the line in quotes",
                name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
     return XM_EXIT_OK;
@@ -481,8 +481,8 @@ settle_temperature(const struct xm_cli_model *m, struct xm_generate_args *a)
     if (!option)
         return;
     a->sampling.temperature = is_recommended ? recommended : XM_CLI_DEFAULT_TEMPERATURE;
-    xm_say("tokens are drawn because of --%s, at temperature %g%s%s; --temp 0 takes "
-           "the likeliest",
+    xm_say("tokens are drawn at random because of --%s, at temperature %g%s%s; give "
+           "--temp 0 for the likeliest tokens",
            option, (double)a->sampling.temperature, is_recommended ? " of " : "",
            is_recommended ? m->package->reader->sampling : "");
 }
@@ -547,10 +547,12 @@ check_chat(struct xm_generate_args *a)
         a->system && xm_parse_whole(a->system, &number);
     a->generation.target.needs_chat_template = a->chat;
     if (!a->chat && alone)
-        return xm_cli_usage("option %s goes with --chat%s", alone,
+        return xm_cli_usage("option %s can only be used with --chat%s", alone,
                             is_seed ? "; the seed is --seed" : "");
-    return a->chat && a->ids ? xm_cli_usage("option --chat takes a text, not --ids")
-                             : XM_EXIT_OK;
+    return a->chat && a->ids
+               ? xm_cli_usage(
+                     "option --chat needs a text and cannot be combined with --ids")
+               : XM_EXIT_OK;
 }
 
 int
@@ -558,24 +560,17 @@ xm_cli_generate(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe generate MODEL (-p TEXT | -f FILE | --ids IDS) [-n N] [options]",
-        .about = "Continues a prompt and writes the text as it comes, until it ends. "
-                 "Without -p,\n"
-                 "-f and --ids the prompt comes through a pipe. Ctrl-C stops between "
-                 "tokens.\n"
-                 "\n"
-                 "With --chat the prompt is one message of a user, and what the model "
-                 "writes is\n"
-                 "its answer; control tokens in the message are text.\n"
-                 "\n"
-                 "--parallel N continues the prompts of FILE or a pipe, a line each, at "
-                 "most N\n"
-                 "at a time: a file with one line makes one text. A line in quotes is a "
-                 "JSON\n"
-                 "string; blank lines are skipped. Of a prompt on the command line it "
-                 "writes N\n"
-                 "texts, which differ where tokens are drawn (--temp). Each text comes "
-                 "whole, in\n"
-                 "the order of the prompts, with a NUL behind it unless on a terminal.\n",
+        .about =
+            "Continues a prompt and writes the text while it is generated, until it "
+            "ends.\nWithout -p, -f and --ids the prompt is read from a pipe. Ctrl-C "
+            "stops between\ntokens.\n\nWith --chat the prompt is one message of a user, "
+            "and the text is the model's\nanswer; control tokens in the message are "
+            "ordinary text.\n\n--parallel N continues the prompts of FILE or a pipe, one "
+            "per line, at most N at\na time; a file with one line gives one text. A line "
+            "in quotes is a JSON string;\nblank lines are skipped. For a prompt on the "
+            "command line it writes N texts,\nwhich differ if tokens are drawn at random "
+            "(--temp). Each text is written when\nit is complete, in the order of the "
+            "prompts, and followed by a NUL unless\nstandard output is a terminal.\n",
         .common = xm_cli_generation_options,
         .n_common = XM_CLI_N_GENERATION_OPTIONS,
         .own = options,
@@ -600,8 +595,8 @@ xm_cli_generate(int argc, char **argv)
     if (code != XM_EXIT_OK)
         return code;
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)
-        return xm_cli_usage("option --profile-out takes a file: standard output has the "
-                            "text");
+        return xm_cli_usage("option --profile-out needs a file, because the text goes to "
+                            "standard output");
     code = xm_cli_grammar(&a.generation, &a.grammar);
     if (code != XM_EXIT_OK)
         return code;

@@ -294,7 +294,7 @@ print_costs(const struct texts *t)
     if (t->a->verbose)
         xm_costs_print(t->m, &t->costs);
     if (t->a->verbose && xm_generate_is_drawn(t->a))
-        fprintf(stderr, "seed:    %" PRIu64 ", one more for each text\n",
+        fprintf(stderr, "seed:    %" PRIu64 ", increased by one for each text\n",
                 t->a->sampling.seed);
     if (!t->a->verbose && !xm_terminal_is(STDERR_FILENO))
         return;
@@ -353,13 +353,13 @@ static void
 say_count(const struct texts *t)
 {
     if (t->is_list && t->n == 1 && t->a->parallel > 1)
-        xm_say("%s has one prompt, which makes one text; of a prompt given with "
-               "-p, --parallel %" PRIu64 " writes %" PRIu64 "",
+        xm_say("%s has one prompt, which gives one text; for a prompt given with -p, "
+               "--parallel %" PRIu64 " writes %" PRIu64 " texts",
                t->a->ids ? t->a->ids + 1 : t->lines->name, t->a->parallel,
                t->a->parallel);
     if (!t->is_list && t->n > 1 && !xm_generate_is_drawn(t->a))
-        xm_say("the %zu texts of the prompt are the same, because each "
-               "takes the likeliest tokens; --temp 0.8 draws them",
+        xm_say("the %zu texts of the prompt are the same, because each has the likeliest "
+               "tokens; give --temp 0.8 to draw tokens at random",
                t->n);
 }
 

@@ -188,7 +188,7 @@ xm_info_metadata(const char *path, bool json)
     enum xm_status s = XM_OK;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         s = xm_fail(&err, XM_UNSUPPORTED,
-                    "option --metadata is about a GGUF file: '%.150s' is a folder, give "
+                    "option --metadata needs a GGUF file, but '%.150s' is a folder: give "
                     "the file in it",
                     path);
     if (s == XM_OK)

@@ -32,7 +32,7 @@ xm_cli_grammar(const struct xm_cli_generation *a, struct xm_grammar **out)
     enum xm_status s = XM_OK;
     *out = NULL;
     if (a->grammar && a->json_schema)
-        return xm_cli_usage("give one of --grammar and --json-schema");
+        return xm_cli_usage("give only one of --grammar and --json-schema");
     if (!given)
         return XM_EXIT_OK;
     const bool is_text = is_schema ? is_schema_text(given) : is_grammar_text(given);

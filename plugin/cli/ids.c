@@ -59,7 +59,7 @@ add_word(struct xm_token_list *row, const char *text, size_t n, uint64_t vocabul
     uint64_t id = 0;
     snprintf(word, sizeof(word), "%.*s", (int)(n < 23 ? n : 23), text);
     if (n >= sizeof(word) || !xm_parse_whole(word, &id) || id > INT64_MAX)
-        return xm_fail(err, XM_INVALID, "'%s' is no token id", word);
+        return xm_fail(err, XM_INVALID, "'%s' is not a token id", word);
     return add_id(row, (int64_t)id, vocabulary, err);
 }
 
@@ -81,7 +81,7 @@ read_text(const char *text, size_t n, uint64_t vocabulary, struct xm_cli_ids *ou
         } else if (text[at] == ',') {
             if (comma || row->n == 0)
                 return xm_fail(err, XM_INVALID,
-                               "no token id stands before the comma at character %zu",
+                               "there is no token id before the comma at character %zu",
                                at + 1);
             comma = at + 1;
         }
@@ -89,7 +89,7 @@ read_text(const char *text, size_t n, uint64_t vocabulary, struct xm_cli_ids *ou
     return comma == 0
                ? XM_OK
                : xm_fail(err, XM_INVALID,
-                         "no token id stands behind the comma at character %zu", comma);
+                         "there is no token id after the comma at character %zu", comma);
 }
 
 /* ---- files ------------------------------------------------------------------------- */
@@ -99,8 +99,9 @@ take_rows(const struct xm_npy *a, int64_t chosen, uint64_t vocabulary,
           struct xm_cli_ids *out, struct xm_error *err)
 {
     if (chosen >= 0 && (uint64_t)chosen >= a->rows)
-        return xm_fail(err, XM_INVALID, "there is no row %" PRId64 " among %" PRIu64,
-                       chosen, a->rows);
+        return xm_fail(err, XM_INVALID,
+                       "there is no row %" PRId64 ": the file has %" PRIu64, chosen,
+                       a->rows);
     for (uint64_t r = 0; r < a->rows; r++) {
         if (chosen >= 0 && r != (uint64_t)chosen)
             continue;
@@ -119,7 +120,7 @@ read_content(const struct xm_mapped_file *f, int64_t row, uint64_t vocabulary,
 {
     if (!xm_npy_is(f->bytes, f->n_bytes)) {
         if (row > 0)
-            return xm_fail(err, XM_INVALID, "a text file has only row 0");
+            return xm_fail(err, XM_INVALID, "a text file has only one row, row 0");
         return read_text((const char *)f->bytes, (size_t)f->n_bytes, vocabulary, out,
                          err);
     }

@@ -25,17 +25,17 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model", "xemoe info model.gguf --metadata"),
-    { 'm', "model",   XM_CLI_TEXT, AT(model),   "PATH", "the model, as the first word; default: $XM_MODEL" },
-    { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "the keys and the tensors of a GGUF file, and nothing else" },
+    { 'm', "model",   XM_CLI_TEXT, AT(model),   "PATH", "the model; the first word without an option means the same; default: $XM_MODEL" },
+    { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "print only the keys and tensors of a GGUF file" },
     XM_CLI_GROUP("What it compiles to", "xemoe info model.gguf -v --svg steps.svg --layer 0"),
-    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "what -v and --svg compile for (GPU)", NULL, "GPU CPU REFERENCE" },
-    { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "--svg for an Intel GPU that need not be here: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips },
-    { 0,   "split",   XM_CLI_CHOICE, AT(split), "WHAT", "-v of several devices (-d GPU.0,GPU.1): what they share, as in generate", NULL, XM_CLI_SPLITS },
-    { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "all properties; compile, and print passes and steps" },
-    { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw what it compiles to: one layer of each kind (needs graphviz's dot)" },
-    { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "--svg draws layer N alone, from 0" },
+    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "the device for which -v and --svg compile (GPU)", NULL, "GPU CPU REFERENCE" },
+    { 0,   "device-as", XM_CLI_TEXT, AT(device_as), "CHIP", "with --svg: an Intel GPU that need not be in this computer: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips },
+    { 0,   "split",   XM_CLI_CHOICE, AT(split), "WHAT", "with -v and several devices (-d GPU.0,GPU.1): how they share the model, as in generate", NULL, XM_CLI_SPLITS },
+    { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "print all properties; compile the model, and print passes and steps" },
+    { 0,   "svg",     XM_CLI_TEXT, AT(svg),     "FILE", "draw the compiled steps, one layer of each kind (needs dot of graphviz)" },
+    { 0,   "layer",   XM_CLI_WHOLE, AT(layer),  "N",    "with --svg: draw only layer N, counted from 0" },
     XM_CLI_GROUP("Output", "xemoe info model.gguf --json"),
-    { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "the result as one JSON object" },
+    { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "print the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
@@ -132,19 +132,21 @@ static int
 check_options(const struct args *a)
 {
     if (a->svg && strcmp(a->svg, "-") == 0)
-        return xm_cli_usage("option --svg takes a file: standard output has the text");
+        return xm_cli_usage(
+            "option --svg needs a file, because the text goes to standard output");
     if (a->layer != XM_PICTURE_OF_ALL && !a->svg)
-        return xm_cli_usage("option --layer is of a picture: give --svg FILE");
+        return xm_cli_usage("option --layer needs --svg FILE");
     if (a->device_as && !a->svg)
-        return xm_cli_usage("option --device-as is of a picture: give --svg FILE");
+        return xm_cli_usage("option --device-as needs --svg FILE");
     if (a->split && !a->verbose)
-        return xm_cli_usage("option --split is about what a model compiles to: give -v");
+        return xm_cli_usage("option --split needs -v");
     xm_cli_check_split(a->split, a->device);
     if (a->svg && xm_mesh_list(a->device))
         return xm_cli_usage(
-            "option --svg draws what one device runs: give one of '%.60s'", a->device);
+            "option --svg draws the steps of one device: give only one of '%.60s'",
+            a->device);
     if (a->metadata && (a->svg || a->verbose))
-        return xm_cli_usage("option --metadata goes with --json alone");
+        return xm_cli_usage("option --metadata can be combined only with --json");
     /* with -v the model is also compiled for a device */
     const struct xm_chip_args chip = {.device =
                                           a->device_as && !a->verbose ? a->device : NULL,
@@ -285,8 +287,7 @@ run(const struct args *a, struct xm_info *info)
         xm_import_open(a->model, &from, NULL) == XM_OK && xm_blob_recognises(&from);
     if (is_compiled && a->svg) {
         code = XM_EXIT_USAGE;
-        s = xm_fail(&err, XM_INVALID,
-                    "option --svg draws a model: give it, not what was compiled of it");
+        s = xm_fail(&err, XM_INVALID, "option --svg needs a model, not a compiled model");
     } else if (is_compiled) {
         s = show_compiled(core, &from, a, info, &err);
         if (s != XM_OK)
@@ -307,18 +308,14 @@ xm_cli_info(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage = "xemoe info MODEL [-v] [--json] [--svg FILE [--layer N]] [--metadata] "
                  "[options]",
-        .about = "What a model is: family, parameters, layers, experts, heads, context, "
-                 "formats of\n"
-                 "its weights, inputs, results and states. The graph tells, and "
-                 "config.json beside\n"
-                 "it. With -v also all operations and properties, and what it compiles "
-                 "to: passes,\n"
-                 "forms of the mixture of experts, steps. A block of experts that is not "
-                 "fused\n"
-                 "comes with the reason. --svg draws the steps with their kernels. Of "
-                 "what 'xemoe\n"
-                 "compile' wrote: also whose it is, its options, and the files that it "
-                 "needs.\n",
+        .about =
+            "Shows the properties of a model: family, parameters, layers, experts, "
+            "heads,\ncontext, formats of its weights, inputs, results and states, from "
+            "its graph and\nthe config.json beside it. With -v also all operations and "
+            "properties, and what\nthe model compiles to: passes, mixture-of-experts "
+            "blocks (with the reason if one\nis not fused), steps. --svg draws the steps "
+            "with their kernels. For a file of\n'xemoe compile': also its model and "
+            "device, its options and the files it needs.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct args, model)),

@@ -94,7 +94,7 @@ xm_info_print_blob(const struct xm_blob_facts *f)
     for_lines(f->passes, count_pass, passes);
     for_lines(f->identity, print_line, &identity);
     for_lines(f->config, print_line, &options);
-    xm_lines_add(&o, "%-14s%" PRIu64 ", %" PRIu64 " of them changed the graph\n",
+    xm_lines_add(&o, "%-14s%" PRIu64 ", of which %" PRIu64 " changed the graph\n",
                  "passes", passes[0], passes[1]);
     xm_lines_add(&o, "%-14s%s: constants %s, %" PRIu64 " kernels %s\n", "compiled file",
                  xm_cli_bytes_text(f->n_bytes, a),

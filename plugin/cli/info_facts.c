@@ -70,7 +70,7 @@ compare_experts(struct xm_info *out)
         width |= f->experts[i].width == c->expert_width;
     }
     compare(out, "experts", experts ? 0 : f->experts[0].experts, c->experts);
-    compare(out, "experts for each token", top_k ? 0 : f->experts[0].top_k, c->top_k);
+    compare(out, "experts per token", top_k ? 0 : f->experts[0].top_k, c->top_k);
     compare(out, "width of an expert", width ? 0 : f->experts[0].width, c->expert_width);
 }
 
@@ -88,8 +88,7 @@ compare_attention(struct xm_info *out)
         window |= a->window == c->window;
     }
     compare(out, "heads", heads ? 0 : f->attention[0].heads, c->heads);
-    compare(out, "heads of keys and values", kv ? 0 : f->attention[0].kv_heads,
-            c->kv_heads);
+    compare(out, "KV heads", kv ? 0 : f->attention[0].kv_heads, c->kv_heads);
     compare(out, "head size", size ? 0 : f->attention[0].head_size, c->head_size);
     compare(out, "sliding window", window ? 0 : f->attention[0].window, c->window);
 }

@@ -42,14 +42,14 @@ print_family(struct xm_lines *o, const struct xm_info *info)
     else if (c->architecture[0])
         xm_strbuf_add(&text, c->architecture);
     else if (info->facts.family)
-        xm_strbuf_printf(&text, "%s (its graph; config.json does not say)",
+        xm_strbuf_printf(&text, "%s (from the graph; config.json does not name it)",
                          info->facts.family);
     else if (info->no_config.status == XM_NOT_FOUND)
-        xm_strbuf_add(&text, "not known: config.json is not there");
+        xm_strbuf_add(&text, "not known: config.json is missing");
     else
         xm_strbuf_printf(&text, "not known: %s",
                          info->no_config.text[0] ? info->no_config.text
-                                                 : "config.json does not say");
+                                                 : "config.json does not name it");
     print_row(o, "family", &text);
     xm_strbuf_clear(&text);
     xm_cli_add_name(&text, info->graph->name);
@@ -64,7 +64,7 @@ print_parameters(struct xm_lines *o, const struct xm_model_facts *f)
     if (f->active_parameters == f->parameters)
         xm_lines_add(o, "%-14s%s\n", "parameters", xm_cli_count_text(f->parameters, all));
     else
-        xm_lines_add(o, "%-14s%s, %s of them active for a token\n", "parameters",
+        xm_lines_add(o, "%-14s%s, of which %s are active for a token\n", "parameters",
                      xm_cli_count_text(f->parameters, all),
                      xm_cli_count_text(f->active_parameters, active));
 }
@@ -87,19 +87,19 @@ print_experts(struct xm_lines *o, const struct xm_info *info)
         const struct xm_expert_facts *e = &f->experts[i];
         xm_strbuf_clear(&text);
         add_layers(&text, e->layers, f->layers);
-        xm_strbuf_printf(&text,
-                         "%" PRIu64 ", %" PRIu64 " of them for a token, width %" PRIu64,
-                         e->experts, e->top_k, e->width);
+        xm_strbuf_printf(
+            &text, "%" PRIu64 ", of which %" PRIu64 " for each token, width %" PRIu64,
+            e->experts, e->top_k, e->width);
         if (e->shared_width)
-            xm_strbuf_printf(&text, "; one for all tokens, width %" PRIu64,
+            xm_strbuf_printf(&text, "; one shared expert, width %" PRIu64,
                              e->shared_width);
         print_row(o, i ? "" : "experts", &text);
     }
     xm_strbuf_clear(&text);
     if (c->experts)
         xm_strbuf_printf(&text,
-                         "%u, %u of them for a token, width %u (config.json; not "
-                         "recognised in the graph)",
+                         "%u, of which %u for each token, width %u (from config.json; "
+                         "not recognised in the graph)",
                          c->experts, c->top_k, c->expert_width);
     else
         xm_strbuf_add(&text, "none");
@@ -116,7 +116,7 @@ add_heads(struct xm_strbuf *text, const struct xm_attention_facts *a)
     if (a->value_head_size != a->head_size)
         xm_strbuf_printf(text, " (values %" PRIu64 ")", a->value_head_size);
     if (a->shares_a_cache)
-        xm_strbuf_add(text, ", cache of a layer before");
+        xm_strbuf_add(text, ", KV cache of an earlier layer");
     else
         xm_strbuf_printf(text, ", %" PRIu64 " KV head%s", a->kv_heads,
                          a->kv_heads == 1 ? "" : "s");
@@ -138,7 +138,7 @@ print_attention(struct xm_lines *o, const struct xm_info *info)
     }
     xm_strbuf_clear(&text);
     if (c->heads)
-        xm_strbuf_printf(&text, "%u heads, %u KV heads (config.json)", c->heads,
+        xm_strbuf_printf(&text, "%u heads, %u KV heads (from config.json)", c->heads,
                          c->kv_heads ? c->kv_heads : c->heads);
     else
         xm_strbuf_add(&text, "not known");
@@ -167,7 +167,7 @@ print_formats(struct xm_lines *o, const struct xm_model_facts *f)
         const struct xm_format_facts *k = &f->formats[i];
         char scales[64] = "";
         if (k->group == UINT64_MAX)
-            snprintf(scales, sizeof(scales), "a scale for each row");
+            snprintf(scales, sizeof(scales), "one scale per row");
         else if (k->group)
             snprintf(scales, sizeof(scales), "groups of %" PRIu64, k->group);
         xm_lines_add(o, "%-14s%-4s %-22s%-13s%10s %6.1f %%\n", i ? "" : "weights",
@@ -308,7 +308,7 @@ print_moe_forms(struct xm_lines *o, const struct step_counts *n, const char *not
             xm_lines_add(o, " %s %u", moe_forms[f], n->of_form[f]);
         any |= n->of_form[f] > 0;
     }
-    xm_lines_add(o, "%s\n%s", any ? "" : " no block of experts was recognised", notes);
+    xm_lines_add(o, "%s\n%s", any ? "" : " no block of experts is recognised", notes);
 }
 
 void

@@ -53,18 +53,18 @@ xm_cli_cache_open(const char *option, struct xm_strbuf *out, struct xm_error *er
         out->n ? xm_driver_files_use(xm_strbuf_text(out)) : XM_KEPT_KERNELS_WRITE;
     if (may == XM_KEPT_KERNELS_READ)
         xm_log(XM_LOG_WARNING,
-               "the folder '%s' cannot be written: the compiled kernels in it are used, "
+               "the folder '%s' cannot be written: its compiled kernels are used, but "
                "new ones are not kept",
                xm_strbuf_text(out));
     if (may != XM_KEPT_KERNELS_NONE)
         return XM_OK;
     if (option)
         return xm_fail(err, XM_IO,
-                       "option --cache-dir: the folder '%s' cannot be made or read",
+                       "option --cache-dir: the folder '%s' cannot be created or read",
                        option);
     xm_log(XM_LOG_WARNING,
-           "the folder '%s' cannot be made or read: compiled kernels are not kept, and "
-           "each start compiles them; --cache-dir names another",
+           "the folder '%s' cannot be created or read: compiled kernels are not kept, "
+           "and each start compiles them again; give another folder with --cache-dir",
            xm_strbuf_text(out));
     xm_strbuf_clear(out);
     return XM_OK;

@@ -22,11 +22,11 @@ struct args {
 /* clang-format off */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
-    XM_CLI_GROUP("What the models are counted for", "xemoe list ~/models --device-as bmg -c 8192"),
+    XM_CLI_GROUP("The device for which memory is counted", "xemoe list ~/models --device-as bmg -c 8192"),
     XM_CHIP_DEVICE_ROWS,
     XM_CHIP_CONTEXT_ROW,
     XM_CLI_GROUP("Output", "xemoe list ~/models --json"),
-    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
+    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "print the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
@@ -56,7 +56,7 @@ say_whose_memory(const struct xm_chip_args *a, const struct xm_list_wish *wish)
         return;
     xm_planner_room(&wish->device, NULL, &room);
     if (room.known && room.host_is_device)
-        xm_say("models are counted for this computer's memory, because %s",
+        xm_say("the memory of this computer is assumed, because %s",
                xm_plan_no_memory(a->device_as, why));
 }
 
@@ -79,9 +79,9 @@ run(const struct args *a, const struct xm_list_wish *wish)
     if (s == XM_OK && list.n)
         say_whose_memory(&a->chip, wish);
     if (s == XM_OK && list.n == 0)
-        xm_say("there is no model below '%s'", a->folder);
+        xm_say("there is no model in or below '%s'", a->folder);
     if (s == XM_OK && list.is_cut)
-        xm_say("'%s' has too many files: some were not looked at", a->folder);
+        xm_say("'%s' has too many files: some are not listed", a->folder);
     xm_list_free(&list);
     return code;
 }
@@ -91,13 +91,11 @@ xm_cli_list(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe list FOLDER [-d NAME] [-c N] [options]",
-        .about =
-            "The models below a folder: GGUF files, split ones too, folders of OpenVINO "
-            "IR,\n"
-            "and what 'xemoe compile' wrote. For each its family, parameters, size, the\n"
-            "format of most of its weights, and whether it fits on the device, as "
-            "'xemoe\n"
-            "plan' counts. What cannot be read is a row with the reason.\n",
+        .about = "Lists the models in and below a folder: GGUF files (also split ones), "
+                 "folders of\nOpenVINO IR, and files of 'xemoe compile'. Prints for each "
+                 "model its family,\nparameters, size, the format of most of its "
+                 "weights, and whether it fits on the\ndevice, as 'xemoe plan' counts. A "
+                 "model that cannot be read is listed with the\nreason.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         .operand = "FOLDER",

@@ -284,7 +284,7 @@ read_folder(struct finding *f, const char *folder, bool is_root)
     char *path = join(f->root, folder);
     if (!path)
         return xm_no_memory(f->err, "a list of models");
-    xm_progress_show("looking through %s", path);
+    xm_progress_show("searching %s", path);
     DIR *d = opendir(path);
     const int why = errno;
     xm_free(path);

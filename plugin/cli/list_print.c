@@ -49,11 +49,11 @@ add_fits(const struct xm_list_row *r, struct xm_strbuf *out)
     if (!r->is_counted)
         xm_strbuf_add(out, "-");
     else if (!r->is_room_known)
-        xm_strbuf_printf(out, "takes %s", xm_cli_bytes_text(r->need, bytes));
+        xm_strbuf_printf(out, "needs %s", xm_cli_bytes_text(r->need, bytes));
     else if (r->excess)
-        xm_strbuf_printf(out, "no, %s too much", xm_cli_bytes_text(r->excess, bytes));
+        xm_strbuf_printf(out, "no, %s missing", xm_cli_bytes_text(r->excess, bytes));
     else
-        xm_strbuf_printf(out, "yes, takes %s", xm_cli_bytes_text(r->need, bytes));
+        xm_strbuf_printf(out, "yes, needs %s", xm_cli_bytes_text(r->need, bytes));
 }
 
 static void
@@ -67,7 +67,7 @@ fill(const struct xm_list_row *r, struct cells *c)
         return;
     }
     if (r->no_text.text[0]) {
-        xm_strbuf_add(&c->note, "no text: ");
+        xm_strbuf_add(&c->note, "no text generation: ");
         xm_cli_add_name(&c->note, r->no_text.text);
     }
     xm_cli_add_name(&c->text[FAMILY], r->family[0]         ? r->family

@@ -99,9 +99,8 @@ xm_cli_logits(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe logits MODEL --ids IDS [-o FILE.npy] [options]",
-        .about =
-            "Runs token ids through the model from an empty cache and writes the logits\n"
-            "of every position: float32, one row a token.\n",
+        .about = "Runs token ids through the model from an empty KV cache and writes the "
+                 "logits\nof every position: float32, one row per token.\n",
         XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};

@@ -21,9 +21,10 @@ print_help(FILE *to)
     for (size_t i = 0; i < xm_cli_n_commands; i++)
         xm_strbuf_printf(&text, "  %-15s%s\n", xm_cli_commands[i].name,
                          xm_cli_commands[i].summary);
-    xm_strbuf_add(&text, "\n'xemoe help COMMAND' lists a command's options; 'xemoe "
-                         "--version'.\nXM_DEBUG=help lists the switches for debugging; "
-                         "XM_MODEL is the usual model.\n\nexit codes:\n");
+    xm_strbuf_add(&text,
+                  "\n'xemoe help COMMAND' lists the options of a command; 'xemoe "
+                  "--version' prints the\nversion. XM_DEBUG=help lists the flags for "
+                  "debugging; XM_MODEL is the default\nmodel.\n\nexit codes:\n");
     for (size_t i = 0; i < xm_cli_n_exit_codes; i++)
         xm_strbuf_printf(&text, "  %-7s%s\n", xm_cli_exit_codes[i].name,
                          xm_cli_exit_codes[i].text);

@@ -38,28 +38,28 @@ add_presets(struct xm_strbuf *out)
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The file", "xemoe make-model -o small --arch qwen3moe --format gguf --weights q8_0"),
-    { 'o', "output",           XM_CLI_TEXT,  AT(path),             "PATH", "folder to write, or a file that ends in .gguf; needed" },
-    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of an architecture, or one with a model's sizes; see --list (qwen3moe)", NULL, NULL, add_presets },
-    { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "the names that --arch knows, with their sizes" },
+    { 'o', "output",           XM_CLI_TEXT,  AT(path),             "PATH", "folder to write, or a file name that ends in .gguf (required)" },
+    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of this architecture, or a model with the sizes of a known one; see --list (qwen3moe)", NULL, NULL, add_presets },
+    { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "list the names for --arch, with their sizes" },
     { 0,   "format",           XM_CLI_TEXT,  AT(format),           "NAME", "ir (default) or gguf", NULL, "ir gguf" },
     { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "ir: u4 (default), i4, u8, i8, f16, bf16, f32; gguf: q4_k (default), another block format, f16, bf16, f32" },
-    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "ir: columns a scale; 0: one scale a row (up to 64, as rows allow)" },
-    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "ir: expert block: exporter (default), or r1 (4-D, older exporters)", NULL, "exporter r1" },
-    { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "of the random weights (1)" },
-    { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "no weights: a file with holes, enough for 'xemoe plan'" },
-    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "also where there is something already" },
+    { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "ir: columns per scale; 0: one scale per row (up to 64, as rows allow)" },
+    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "ir: structure of expert blocks: exporter (default), or r1 (4-D, as older exporters write)", NULL, "exporter r1" },
+    { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "seed of the random weights (1)" },
+    { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "write no weights but a sparse file, which is enough for 'xemoe plan'" },
+    { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "replace an existing file, or a model in an existing folder" },
     XM_CLI_GROUP("Sizes", "xemoe make-model -o small --arch qwen3moe --layers 2 --experts 8 --top-k 2"),
-    { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size; this and all below: as the preset" },
+    { 0,   "hidden",           XM_CLI_COUNT, AT(hidden),           "H",    "hidden size; default of this and all options below: the preset of --arch" },
     { 0,   "layers",           XM_CLI_COUNT, AT(layers),           "L",    "decoder layers" },
-    { 0,   "intermediate",     XM_CLI_COUNT, AT(intermediate),     "I",    "width of a dense feed-forward" },
-    { 0,   "experts",          XM_CLI_COUNT, AT(experts),          "E",    "experts of a layer" },
-    { 0,   "top-k",            XM_CLI_COUNT, AT(top_k),            "K",    "experts of a token" },
+    { 0,   "intermediate",     XM_CLI_COUNT, AT(intermediate),     "I",    "width of a dense feed-forward network" },
+    { 0,   "experts",          XM_CLI_COUNT, AT(experts),          "E",    "experts in each layer" },
+    { 0,   "top-k",            XM_CLI_COUNT, AT(top_k),            "K",    "experts per token" },
     { 0,   "moe-intermediate", XM_CLI_COUNT, AT(moe_intermediate), "I",    "width of an expert" },
     { 0,   "heads",            XM_CLI_COUNT, AT(heads),            "N",    "query heads" },
     { 0,   "kv-heads",         XM_CLI_COUNT, AT(kv_heads),         "N",    "key and value heads" },
     { 0,   "head-dim",         XM_CLI_COUNT, AT(head_dim),         "D",    "size of a head" },
-    { 0,   "window",           XM_CLI_COUNT, AT(window),           "N",    "positions that windowed layers see" },
-    { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "vocabulary, at least 258" },
+    { 0,   "window",           XM_CLI_COUNT, AT(window),           "N",    "window of layers with a sliding window" },
+    { 0,   "vocab",            XM_CLI_COUNT, AT(vocabulary),       "V",    "tokens of the vocabulary, at least 258" },
 };
 #undef AT
 /* clang-format on */
@@ -110,8 +110,8 @@ no_preset(const char *name)
     xm_strbuf_free(&names);
     return near.best
                ? xm_cli_usage("--arch is '%.60s': did you mean %s?", name, near.best)
-               : xm_cli_usage("--arch is '%.60s', which is none of those that "
-                              "'xemoe make-model --list' prints",
+               : xm_cli_usage("--arch is '%.60s', which is not a known architecture; "
+                              "'xemoe make-model --list' prints them",
                               name);
 }
 
@@ -165,7 +165,8 @@ fill(const struct args *a, struct xm_synthetic *m)
         return xm_cli_usage("--format is '%s', expected ir or gguf", format);
     m->format = strcmp(format, "ir") == 0 ? XM_SYNTHETIC_IR : XM_SYNTHETIC_GGUF;
     if (is_file && m->format == XM_SYNTHETIC_IR)
-        return xm_cli_usage("an IR is a folder, and '%s' ends as a GGUF file", a->path);
+        return xm_cli_usage("an IR needs a folder, but '%s' ends like a GGUF file",
+                            a->path);
     if (strcmp(a->form, "exporter") != 0 && strcmp(a->form, "r1") != 0)
         return xm_cli_usage("--form is '%s', expected exporter or r1", a->form);
     m->r1 = strcmp(a->form, "r1") == 0;
@@ -199,11 +200,10 @@ static int
 check_path(const struct args *a)
 {
     if (!a->path)
-        return xm_cli_usage("where to? Give -o PATH");
+        return xm_cli_usage("which file or folder? Give -o PATH");
     if (xm_synthetic_is_file(a->path) && !a->force && access(a->path, F_OK) == 0)
         return xm_cli_usage(
-            "%s is there already: choose another name, or give --force to "
-            "replace it",
+            "%s exists already: choose another name, or give --force to replace it",
             a->path);
     DIR *folder = a->force ? NULL : opendir(a->path);
     const struct dirent *entry = folder ? readdir(folder) : NULL;
@@ -211,8 +211,8 @@ check_path(const struct args *a)
         entry = readdir(folder);
     int code = XM_EXIT_OK;
     if (entry)
-        code = xm_cli_usage("the folder %s is not empty: choose another, or give --force "
-                            "to replace a model in it",
+        code = xm_cli_usage("the folder %s is not empty: choose another folder, or give "
+                            "--force to replace a model in it",
                             a->path);
     if (folder)
         closedir(folder);
@@ -243,11 +243,9 @@ xm_cli_make_model(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe make-model -o PATH [options]",
-        .about =
-            "Writes a synthetic model as OpenVINO IR or GGUF, with random weights and a\n"
-            "tokenizer for which each byte of a text is a token. Memory does not grow "
-            "with\n"
-            "the model.\n",
+        .about = "Writes a synthetic model as OpenVINO IR or GGUF, with random weights "
+                 "and a\ntokenizer in which each byte of a text is a token. Memory use "
+                 "does not depend on\nthe size of the model.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };

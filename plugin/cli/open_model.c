@@ -61,14 +61,14 @@ xm_cli_open_package(const char *path, struct xm_package **out, struct xm_error *
     if (is_hub_name(path))
         return xm_fail(
             err, XM_NOT_FOUND,
-            "'%.250s' does not exist; if it is a name on Hugging Face, download "
-            "a GGUF file or an OpenVINO folder of the model, and give its path",
+            "'%.250s' does not exist; if it is a name on Hugging Face, download a GGUF "
+            "file or an OpenVINO IR folder of the model, and give its path",
             path);
     const enum xm_status s = xm_package_open(path, out, &why);
     if (s == XM_NOT_FOUND && xm_list_has_any(path))
         return xm_fail(err, s,
-                       "the folder '%.150s' is no model, but there are models below it: "
-                       "'xemoe list %.150s' lists them",
+                       "the folder '%.150s' is not a model, but there are models below "
+                       "it: 'xemoe list %.150s' lists them",
                        path, path);
     return s == XM_OK ? s : xm_fail(err, s, "%s", why.text);
 }
@@ -94,7 +94,7 @@ xm_cli_beyond_training(uint64_t positions, uint64_t trained, char warning[XM_CLI
 {
     snprintf(warning, XM_CLI_WARNING,
              "the context of %" PRIu64 " positions exceeds the %" PRIu64
-             " that the model was trained for: text beyond may make no sense",
+             " for which the model was trained: text after that may make no sense",
              positions, trained);
     return trained && positions > trained;
 }
@@ -111,7 +111,7 @@ read_own_chat_template(struct xm_package *p, struct xm_error *err)
     return s == XM_OK
                ? XM_OK
                : xm_fail(err, s, "%s%s", why.text,
-                         s == XM_NOT_FOUND ? "; --chat-template FILE gives one" : "");
+                         s == XM_NOT_FOUND ? "; give one with --chat-template FILE" : "");
 }
 
 /* Whether the text of messages appears in the rendered prompt: if not, the file is probably not a
@@ -141,15 +141,15 @@ read_chat_template(struct xm_package *p, const struct xm_cli_target *t,
     enum xm_status s =
         xm_file_read(t->chat_template, "a chat template", MOST_TEMPLATE_MIB, &text, err);
     if (s != XM_OK) {
-        xm_error_prefix(err, "--chat-template takes a file");
+        xm_error_prefix(err, "option --chat-template needs a file");
     } else {
         s = xm_package_use_chat_template(p, xm_strbuf_text(&text), text.n, err);
         if (s != XM_OK)
             xm_error_prefix(err, "--chat-template '%s'", t->chat_template);
         else if (!takes_messages(p->chat_template))
             xm_log(XM_LOG_WARNING,
-                   "--chat-template '%s' leaves out the messages: the model will not see "
-                   "them",
+                   "--chat-template '%s' does not render the messages: the model will "
+                   "not see them",
                    t->chat_template);
     }
     xm_strbuf_free(&text);
@@ -166,7 +166,7 @@ read_text_side(struct xm_package *p, const struct xm_cli_target *t, struct xm_er
     enum xm_status s = xm_package_read(p, XM_PACKAGE_TOKENIZER, &why);
     const bool is_missing = s == XM_NOT_FOUND;
     if (s == XM_UNSUPPORTED && !t->needs_tokenizer)
-        xm_log(XM_LOG_WARNING, "no text, token ids only: %s", why.text);
+        xm_log(XM_LOG_WARNING, "texts cannot be used, only token ids: %s", why.text);
     else if (s != XM_OK && !is_missing)
         return xm_fail(err, s, "%s", why.text);
     if (is_missing && t->needs_tokenizer)
@@ -277,9 +277,8 @@ xm_cli_target_config(const struct xm_cli_target *t, struct xm_config *c,
 static int
 check_tune(const struct xm_cli_target *t)
 {
-    return t->tune && t->no_tune
-               ? xm_cli_usage("options --tune and --no-tune exclude each other")
-               : XM_EXIT_OK;
+    return t->tune && t->no_tune ? xm_cli_usage("give only one of --tune and --no-tune")
+                                 : XM_EXIT_OK;
 }
 
 /* Reads the devices in a mesh's name; in an MPI job each process has one. None: it is not a
@@ -303,8 +302,8 @@ xm_cli_check_split(const char *split, const char *device)
         return;
     is_said = true;
     xm_log(XM_LOG_WARNING,
-           "option --split %s changes nothing: %s is one device; --help says how "
-           "several are named",
+           "option --split %s has no effect, because %s is one device; --help says how "
+           "to name several devices",
            split, device ? device : "GPU");
 }
 
@@ -361,9 +360,9 @@ try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
     if (*is_one)
         s = import(m, t, &from, properties, n, err);
     if (*is_one && s == XM_OK && !(options && options->sampled_logits))
-        s = xm_fail(
-            err, XM_UNSUPPORTED,
-            "a compiled model is for generate, chat and bench: give the model itself");
+        s = xm_fail(err, XM_UNSUPPORTED,
+                    "a compiled model can be used only by generate, chat and bench: give "
+                    "the model itself");
     xm_import_close(&from);
     if (s != XM_OK)
         xm_error_prefix(err, "%.150s", t->model);
@@ -505,9 +504,8 @@ xm_cli_pooling(struct xm_package *p, const char *given, enum xm_pooling *out,
         return XM_OK;
     const enum xm_status s = xm_package_read(p, XM_PACKAGE_POOLING, &why);
     *out = p->pooling;
-    return s == XM_OK
-               ? XM_OK
-               : xm_fail(err, s, "%s; --pooling chooses one in its place", why.text);
+    return s == XM_OK ? XM_OK
+                      : xm_fail(err, s, "%s; choose a pooling with --pooling", why.text);
 }
 
 int
@@ -606,7 +604,7 @@ xm_cli_logits_of(const struct xm_token_runner *r, uint64_t wanted, uint64_t *voc
     const float *logits = xm_token_runner_logits(r, &rows, vocabulary);
     if (rows >= wanted)
         return logits + (rows - wanted) * *vocabulary;
-    xm_fail(err, XM_UNSUPPORTED, "the model gives the logits of its last position only");
+    xm_fail(err, XM_UNSUPPORTED, "the model computes logits only for its last position");
     return NULL;
 }
 

@@ -34,9 +34,9 @@ add_passes(struct xm_strbuf *out)
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Passes and the result", "xemoe opt --list"),
-    { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, apart by commas; the first word\nof the command line means the same", NULL, NULL, add_passes },
-    { 0,   "dot",    XM_CLI_FLAG, AT(dot),    NULL,    "the result as Graphviz" },
-    { 'l', "list",   XM_CLI_FLAG, AT(list),   NULL,    "the passes in their order, and why there" },
+    { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, separated by commas; the first word without an option means the same", NULL, NULL, add_passes },
+    { 0,   "dot",    XM_CLI_FLAG, AT(dot),    NULL,    "print the result for Graphviz" },
+    { 'l', "list",   XM_CLI_FLAG, AT(list),   NULL,    "list the passes in their order, with the reason for each place" },
 };
 #undef AT
 /* clang-format on */
@@ -125,12 +125,10 @@ xm_cli_opt(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe opt PASS[,PASS…] [--dot] < graph.xmg",
-        .about =
-            "Runs passes on a graph in text form (XM_DUMP=folder writes such files) and\n"
-            "prints the result. Constants whose bytes are not in the text get a "
-            "pattern; in\n"
-            "the dump of a large model they are those of its file, which must not have\n"
-            "changed.\n",
+        .about = "Runs passes on a graph in text form (XM_DUMP=folder writes such files) "
+                 "and\nprints the result. Constants whose bytes are not in the text are "
+                 "filled with a\npattern; in the dump of a large model they are read "
+                 "from the model's file, which\nmust not have changed.\n",
         .own = options,
         .add_operands = add_passes,
         .n_own = XM_ARRAY_LEN(options),
@@ -150,7 +148,7 @@ xm_cli_opt(int argc, char **argv)
         return xm_cli_flush();
     }
     if (!a.passes)
-        return xm_cli_usage(
-            "which passes? Name them, apart by commas; 'xemoe opt --list'");
+        return xm_cli_usage("which passes? Name them, separated by commas; 'xemoe opt "
+                            "--list' lists them");
     return run_passes(&a);
 }

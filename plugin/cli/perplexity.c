@@ -35,16 +35,16 @@ enum { CONTEXT = 512 }; /* default of -c, in tokens */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The text", "xemoe perplexity model.gguf -f text.txt -c 512 --chunks 8"),
-    { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "the text; -: standard input" },
+    { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "a file with the text; -: standard input" },
     { 'p', "prompt",             XM_CLI_TEXT,  AT(prompt),     "TEXT", "the text" },
-    { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (.npy or text)" },
-    { 'c', "context",            XM_CLI_BOUND, AT(context),    "N",    "tokens of a chunk (512); 0: as many as the model was trained for", "ctx-size" },
-    { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "only the first N chunks" },
-    { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "each row of --ids from an empty cache, all but its first\ntoken scored" },
-    { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: only the first N rows" },
+    { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (an .npy or text file)" },
+    { 'c', "context",            XM_CLI_BOUND, AT(context),    "N",    "tokens in a chunk (512); 0: the context for which the model was trained", "ctx-size" },
+    { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "evaluate only the first N chunks" },
+    { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "evaluate each row of --ids from an empty KV cache, and score all of its tokens but the first" },
+    { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: evaluate only the first N rows" },
     XM_CLI_GROUP("Two models", "xemoe perplexity model.gguf --kl-divergence-base base.kld --kl-divergence"),
-    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "file to write the distributions to" },
-    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare with the distributions in that file, which also has the text" },
+    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "file to which the log-probabilities of all tokens are written" },
+    { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare the model with the log-probabilities in that file, which also holds the text" },
 };
 #undef AT
 /* clang-format on */
@@ -146,7 +146,7 @@ run_rows(const struct xm_cli_model *m, const struct args *a)
     enum xm_status s = add_rows(m, &ids, n, &sum, &err);
     xm_cli_ids_free(&ids);
     if (s == XM_OK && sum.tokens == 0)
-        return xm_cli_usage("perplexity needs a row of two tokens at least");
+        return xm_cli_usage("perplexity needs a row of at least two tokens");
     if (s == XM_OK)
         s = print_rows(a, &sum, &err);
     return s == XM_OK ? xm_cli_flush() : xm_cli_failed(&err);
@@ -205,7 +205,7 @@ begin_file(const struct xm_cli_model *m, const struct args *a, const struct xm_c
         .context = c->context, .vocabulary = (uint32_t)vocabulary, .chunks = c->n};
     if (vocabulary > INT32_MAX)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the model does not say how many tokens it knows");
+                       "the size of the model's vocabulary is not known");
     return xm_kld_writer_begin(w, a->base, &sizes, c->tokens, err);
 }
 
@@ -262,9 +262,10 @@ run_text(const struct xm_cli_model *m, const struct args *a,
     const uint64_t context = given ? given : CONTEXT;
     struct xm_error err = {0};
     if (tokens->n < 2 * context)
-        return xm_cli_usage("the text has %zu token%s; two chunks of %" PRIu64
-                            " are the least: give a longer text, or fewer with -c",
-                            tokens->n, tokens->n == 1 ? "" : "s", context);
+        return xm_cli_usage(
+            "the text has %zu token%s, but at least two chunks of %" PRIu64
+            " tokens are needed: give a longer text, or a smaller -c",
+            tokens->n, tokens->n == 1 ? "" : "s", context);
     const uint64_t most = tokens->n / context;
     struct xm_chunks c = {
         .tokens = tokens->ids,
@@ -372,12 +373,13 @@ check_base(const struct xm_cli_model *m, const struct xm_kld_base *base,
            struct xm_error *err)
 {
     const uint64_t vocabulary = xm_compiled_vocabulary(m->compiled);
-    return vocabulary == base->vocabulary ? XM_OK
-                                          : xm_fail(err, XM_INVALID,
-                                                    "log-probabilities of %" PRIu32
-                                                    " tokens, and the model has %" PRIu64
-                                                    ": they are another model's",
-                                                    base->vocabulary, vocabulary);
+    return vocabulary == base->vocabulary
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "the file has log-probabilities for a vocabulary of %" PRIu32
+                         " tokens, but the model has %" PRIu64
+                         ": they belong to another model",
+                         base->vocabulary, vocabulary);
 }
 
 static int
@@ -388,7 +390,7 @@ run_compared(struct args *a, const struct xm_mapped_file *f)
     struct xm_error err = {0};
     enum xm_status s = xm_kld_base_read(f->bytes, f->n_bytes, &base, &err);
     if (s == XM_OK && a->context && a->context != base.context)
-        return xm_cli_usage("%s has chunks of %" PRIu32 " tokens: leave -c out", a->base,
+        return xm_cli_usage("%s has chunks of %" PRIu32 " tokens: omit -c", a->base,
                             base.context);
     int code = s == XM_OK ? xm_cli_model_open(&m, &a->target, NULL) : XM_EXIT_OK;
     if (code != XM_EXIT_OK)
@@ -414,9 +416,9 @@ check_output(const char *path)
     if (stat(path, &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0 ||
         xm_kld_base_is_file(path))
         return XM_EXIT_OK;
-    return xm_cli_usage("%s exists and is no file of --kl-divergence-base: it is not "
-                        "replaced",
-                        path);
+    return xm_cli_usage(
+        "%s exists and is not a file of --kl-divergence-base, so it is not replaced",
+        path);
 }
 
 static int
@@ -427,17 +429,17 @@ check(const struct args *a)
     if (a->divergence && !a->base)
         return xm_cli_usage("compare with what? Give --kl-divergence-base FILE");
     if (a->divergence && (texts || a->by_row))
-        return xm_cli_usage("--kl-divergence takes the text of its file: leave -f, -p, "
-                            "--ids and --by-row out");
+        return xm_cli_usage(
+            "--kl-divergence uses the text of its file: omit -f, -p, --ids and --by-row");
     if (a->by_row && (!a->ids || a->base || a->context || a->chunks))
-        return xm_cli_usage("--by-row takes rows of --ids, and neither -c, --chunks nor "
-                            "--kl-divergence-base");
+        return xm_cli_usage("--by-row needs --ids, and cannot be combined with -c, "
+                            "--chunks or --kl-divergence-base");
     if (a->rows && !a->by_row)
-        return xm_cli_usage("--rows counts the rows of --by-row");
+        return xm_cli_usage("--rows can only be used with --by-row");
     if (!a->divergence && texts != 1)
         return xm_cli_usage("which text? Give one of -f FILE, -p TEXT and --ids IDS");
     if (a->context && a->context < XM_KLD_LEAST_CONTEXT)
-        return xm_cli_usage("option --context takes %d tokens at least",
+        return xm_cli_usage("option --context takes at least %d tokens",
                             XM_KLD_LEAST_CONTEXT);
     if (a->base && !a->divergence && check_output(a->base) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
@@ -501,12 +503,12 @@ xm_cli_perplexity(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage = "xemoe perplexity MODEL (-f FILE | -p TEXT | --ids IDS) [options]",
         .about =
-            "Perplexity of a text, as llama-perplexity takes it: in chunks of -c "
-            "tokens,\n"
-            "each from an empty cache and with the token first that the model's texts\n"
-            "begin with; the second half of each is scored. --kl-divergence-base keeps\n"
-            "what the model says of these tokens in llama-perplexity's file, and with\n"
-            "--kl-divergence another model, or other kernels, are compared with that.\n",
+            "Computes the perplexity of a text as llama-perplexity does: in chunks of "
+            "-c\ntokens, each from an empty KV cache and with the model's begin token "
+            "first; the\nsecond half of each chunk is scored. --kl-divergence-base "
+            "writes the model's\nlog-probabilities of these tokens to a file in the "
+            "format of llama-perplexity;\nwith --kl-divergence another model, or other "
+            "kernels, are compared with them.\n",
         XM_CLI_TARGET_AND(options),
     };
     struct args a = {0};

@@ -62,7 +62,7 @@ say_duration(const struct run *r)
     char all[DURATION];
     const double seconds = xm_now() - r->start;
     duration_text(seconds * r->chunks->n, all);
-    xm_say("%.2f s a chunk: %s for %" PRIu32 "", seconds, all, r->chunks->n);
+    xm_say("%.2f s per chunk: %s for all %" PRIu32 " chunks", seconds, all, r->chunks->n);
 }
 
 static void

@@ -26,31 +26,31 @@ enum { MOST_REQUESTS = 1 << 10, MOST_PROMPT = 1 << 17, USUAL_PROMPT = 512 };
 #define AT(member) offsetof(struct xm_plan_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe plan model.gguf --device-as bmg --memory 12000"),
-    { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
+    { 'm', "model",     XM_CLI_TEXT,  AT(model),     "PATH", "the model; the first word without an option means the same; default: $XM_MODEL" },
     XM_CHIP_DEVICE_ROWS,
     XM_CLI_GROUP("How fast it will be", "xemoe plan model.gguf --device-as b580 --prompt 2048"),
-    { 0,   "prompt",    XM_CLI_COUNT, AT(prompt),    "N",    "tokens of the forecast's prompt, behind which decoding is forecast (512)" },
-    { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "GB/s that kernels read, one for all devices or one each, in place of what 'xemoe bench' has measured, or of three quarters of a card's" },
+    { 0,   "prompt",    XM_CLI_COUNT, AT(prompt),    "N",    "prompt tokens of the forecast; decoding is forecast after this prompt (512)" },
+    { 0,   "bandwidth", XM_CLI_TEXT,  AT(bandwidth), "LIST", "read rate of kernels in GB/s, one number for all devices or one for each; default: what 'xemoe bench' has measured, or three quarters of a card's bandwidth" },
     XM_CLI_GROUP("Several devices that share it", "xemoe plan model.gguf --device-as 2xb580 --nodes 4 --link 25,5"),
-    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "auto (default): weights whose parts save more time than the exchange of results takes; tensor: all that can be split, experts by their width; expert: the same, but each device has some of the experts; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS },
+    { 0,   "split",     XM_CLI_CHOICE, AT(split),    "WHAT", "how several devices share the model. auto (default): weights are split where this saves more time than the exchange of results costs; tensor: every weight that can be split, experts by their width; expert: the same, but each device has some of the experts as a whole; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS },
     XM_CLI_MESSAGES_ROW(AT),
-    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "GB/s between the devices, or with --nodes between these, and microseconds of a message (5,15), for the forecast; the split stays a run's" },
-    { 0,   "nodes",     XM_CLI_COUNT, AT(nodes),     "N",    "machines, each with these devices (1)" },
-    { 0,   "local-link", XM_CLI_TEXT, AT(local_link), "G,US", "with --nodes: the same between the devices of a machine (5,15)" },
-    XM_CLI_GROUP("What it is to hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
+    { 0,   "link",      XM_CLI_TEXT,  AT(link),      "G,US", "for the forecast: GB/s between the devices, or with --nodes between the machines, and microseconds per message (5,15); does not change the split" },
+    { 0,   "nodes",     XM_CLI_COUNT, AT(nodes),     "N",    "number of machines, each with these devices (1)" },
+    { 0,   "local-link", XM_CLI_TEXT, AT(local_link), "G,US", "with --nodes: the same for the devices of one machine (5,15)" },
+    XM_CLI_GROUP("What the model must hold", "xemoe plan model.gguf -c 32768 --parallel 4"),
     XM_CHIP_CONTEXT_ROW,
-    { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "prompt tokens that go through the model at once (512)", "chunk ubatch-size -ub" },
-    { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests at once (1)", "-np" },
+    { 0,   "ubatch",    XM_CLI_COUNT, AT(chunk),     "N",    "most prompt tokens in one chunk, which runs through the model at once (512)", "chunk ubatch-size -ub" },
+    { 0,   "parallel",  XM_CLI_COUNT, AT(parallel),  "N",    "requests that run at once (1)", "-np" },
     XM_CLI_GROUP("How it runs", "xemoe plan model.gguf --kv u4 --offload 50"),
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_KV_MEMORY_ROW(AT),
     XM_CLI_PRECISION_ROW(AT),
     XM_CLI_QUANTISATION_ROW(AT),
-    { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percent of the experts that stay in host memory (0)" },
+    { 0,   "offload",   XM_CLI_TEXT,  AT(offload),   "N",    "percentage of the experts that stays in host memory (0)" },
     XM_CLI_EXPERT_CACHE_ROW(AT),
     XM_CLI_WEIGHTS_ROW(AT),
     XM_CLI_GROUP("Output", "xemoe plan model.gguf --json"),
-    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "the result as one JSON object" },
+    { 0,   "json",      XM_CLI_FLAG,  AT(json),      NULL,   "print the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
@@ -104,11 +104,11 @@ check_options(const struct xm_plan_args *a)
     if (xm_cli_check_chip(&chip) != XM_EXIT_OK)
         return XM_EXIT_USAGE;
     if ((a->split || a->link || a->messages) && !xm_plan_is_mesh(a))
-        return xm_cli_usage("options --split, --messages and --link are about several "
+        return xm_cli_usage("options --split, --messages and --link need several "
                             "devices, as -d GPU.0,GPU.1 or --device-as 2xbmg");
     if (a->local_link && a->nodes < 2)
         return xm_cli_usage(
-            "option --local-link is about the devices of each of --nodes");
+            "option --local-link needs --nodes and several devices in each machine");
     if (a->prompt > MOST_PROMPT)
         return xm_cli_usage("option --prompt takes at most %d tokens, found %" PRIu64,
                             MOST_PROMPT, a->prompt);
@@ -218,7 +218,7 @@ run(const struct xm_plan_args *a, struct xm_package *package, struct xm_plan_res
     struct xm_graph *g = NULL;
     XM_TRY(xm_plan_set_config(a, &p->config, err));
     xm_plan_set_wish(a, trained, p);
-    xm_progress_show("counting %s", a->model);
+    xm_progress_show("planning %s", a->model);
     XM_TRY(xm_package_read_graph(package, NULL, &g, err));
     enum xm_status s = xm_planner_plan(p, g, err);
     xm_graph_destroy(g);
@@ -248,7 +248,7 @@ verdict(const struct xm_plan *p, enum xm_status s, const struct xm_error *err)
     if (code != XM_EXIT_OK || (s == XM_OK && !p->excess))
         return code;
     if (s == XM_OK)
-        xm_say("it does not fit on %s", p->info.name);
+        xm_say("the model does not fit on %s", p->info.name);
     else
         xm_cli_print_failure(err, p->is_beyond_counting ? " (--context)" : "");
     return XM_EXIT_DEVICE;
@@ -260,17 +260,12 @@ xm_cli_plan(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage = "xemoe plan MODEL [-c N] [options]",
         .about =
-            "What a model takes on a device, before anything is allocated: weights, KV "
-            "cache,\n"
-            "activations, scratch; and how fast it will be. Says whether it fits, and "
-            "what to\n"
-            "change when it does not: then the exit code is 4. Weights that are used "
-            "where\n"
-            "the file is mapped have to find room in memory as well: else every token "
-            "waits\n"
-            "for the disk. Of what 'xemoe compile' wrote: the plan of its model, with "
-            "its\n"
-            "options.\n",
+            "Shows the memory that a model needs on a device, without allocating it: "
+            "weights,\nKV cache, activations, scratch memory; and how fast the model "
+            "will be. Says\nwhether it fits; if it does not, says what to change, and "
+            "the exit code is 4.\nWeights that are read in the mapped file must fit into "
+            "memory as well, because\notherwise every token waits for the disk. For a "
+            "file of 'xemoe compile': the plan\nof its model, with its options.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct xm_plan_args, model)),

@@ -123,7 +123,8 @@ print_run(struct xm_lines *o, const char *what, const struct xm_run_seconds *s,
     xm_lines_add(o, "%s: %.*f ms, %.*f tokens/s", what, s->all < 0.1 ? 2 : 0,
                  1e3 * s->all, rate < 1000.0 ? 1 : 0, rate);
     if (s->exchanges > 0.0)
-        xm_lines_add(o, ", %.0f %% of it exchanges", 100.0 * s->exchanges / s->all);
+        xm_lines_add(o, ", of which exchanges take %.0f %%",
+                     100.0 * s->exchanges / s->all);
     xm_lines_add(o, "\n");
 }
 
@@ -147,7 +148,7 @@ print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
     if (r->multiply > 0.0)
         xm_lines_add(o, " and multiply %.3g T/s", r->multiply / 1e12);
     xm_lines_add(o, "%s%s%s\n", shares, r->is_beside ? " beside the others" : "",
-                 r->source == XM_RATES_MEASURED ? ", as 'xemoe bench' found" : "");
+                 r->source == XM_RATES_MEASURED ? ", as 'xemoe bench' measured" : "");
 }
 
 /* Prints "  a token on b580 alone, which is faster: 8.12 ms, 123.2 tokens/s". */
@@ -179,14 +180,12 @@ xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f)
 {
     char what[48];
     if (f->has_host_experts) {
-        xm_lines_add(o, "how fast is not known where experts are read from the host's "
-                        "memory\n");
+        xm_lines_add(o, "the speed is not known if experts are read from host memory\n");
         return;
     }
     if (!(f->token.all > 0.0)) {
-        xm_lines_add(
-            o, "how fast is not known: 'xemoe bench' on the device, --bandwidth or a "
-               "card (--device-as b580) tells\n");
+        xm_lines_add(o, "the speed is not known: run 'xemoe bench' on the device, or "
+                        "give --bandwidth or a card (--device-as b580)\n");
         return;
     }
     xm_lines_add(o, "expected:\n");
@@ -194,9 +193,11 @@ xm_plan_print_forecast(struct xm_lines *o, const struct xm_plan_forecast *f)
         snprintf(what, sizeof(what), "  a prompt of %" PRIu64, f->prompt_tokens);
         print_run(o, what, &f->prompt, f->prompt_tokens);
     } else {
-        xm_lines_add(o, "  a prompt: not known, as how fast the device multiplies\n");
+        xm_lines_add(
+            o,
+            "  a prompt: not known, because the device's multiply rate is not known\n");
     }
-    print_run(o, "  a token behind it", &f->token, 1);
+    print_run(o, "  a token after it", &f->token, 1);
     xm_plan_print_alone(o, f, "  ");
     for (uint32_t i = 0; i < f->n; i++)
         if (i == 0 || !is_same(&f->rates[i], &f->rates[i - 1]))

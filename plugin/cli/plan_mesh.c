@@ -66,9 +66,9 @@ write_out_one(const char *text, size_t n, struct xm_strbuf *out, struct xm_error
     size_t n_name = n;
     uint64_t times;
     if (has_times(&name, &n_name, &times)) {
-        const char *why = n_name == 0             ? "has no name behind the x"
-                          : times == 0            ? "is no device"
-                          : times > XM_MOST_RANKS ? "is more devices than a mesh has"
+        const char *why = n_name == 0             ? "has no name after the x"
+                          : times == 0            ? "is not a device"
+                          : times > XM_MOST_RANKS ? "is more devices than a mesh can have"
                                                   : NULL;
         if (why)
             return xm_fail(err, XM_INVALID,
@@ -124,8 +124,8 @@ find_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p)
     const char *option = is_imagined ? "--device-as" : "-d";
     struct xm_error err = {0};
     if (a->chip.device_as && a->chip.device)
-        return xm_cli_usage("give one of -d and --device-as: devices of this computer, "
-                            "or chips that need not be in it");
+        return xm_cli_usage("give only one of -d and --device-as: devices of this "
+                            "computer, or chips that need not be in it");
     const enum xm_status s = parse_devices(a, given, &p->devices, &err);
     if (s == XM_INVALID)
         return xm_cli_usage("option %s: %s%s", option, err.text,
@@ -154,10 +154,10 @@ repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
     const uint32_t n = p->devices.n;
     const uint64_t nodes = a->nodes ? a->nodes : 1;
     if (nodes > XM_MOST_RANKS / n)
-        return xm_cli_usage("option --nodes takes at most %u of %u device%s each, found "
-                            "%" PRIu64 ": a mesh has %d devices at most",
-                            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", nodes,
-                            XM_MOST_RANKS);
+        return xm_cli_usage(
+            "option --nodes takes at most %u machines of %u device%s each, found %" PRIu64
+            ": a mesh has at most %d devices",
+            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", nodes, XM_MOST_RANKS);
     p->cluster.nodes = (uint32_t)nodes;
     p->cluster.ranks_of_node = n;
     for (uint32_t i = n; i < nodes * n; i++) {
@@ -209,8 +209,8 @@ is_alike(const struct xm_mesh_plan *p, uint32_t a, uint32_t b)
 }
 
 static const struct xm_table_column rank_columns[] = {
-    {"ranks", -5},   {"device", -8}, {"weights", 9},   {"of token", 9},
-    {"KV cache", 9}, {"at most", 9}, {"there is", 10}, {"", 11}};
+    {"ranks", -5},   {"device", -8}, {"weights", 9},    {"per token", 9},
+    {"KV cache", 9}, {"needed", 9},  {"available", 10}, {"", 11}};
 static const struct xm_table ranks_table = {rank_columns, XM_ARRAY_LEN(rank_columns)};
 
 enum { MIB_TEXT = 32 };
@@ -240,7 +240,7 @@ print_ranks(struct xm_lines *o, const struct xm_mesh_plan *p, uint32_t i)
                  (const char *const[]){
                      ranks, p->devices.name[i], mib_text(weights_of(&r->need), weights),
                      mib_text(r->need.token_weights, token), mib_text(r->need.kv, kv),
-                     mib_text(device, all), room, r->excess ? "too little" : ""});
+                     mib_text(device, all), room, r->excess ? "too small" : ""});
     return end;
 }
 
@@ -261,13 +261,11 @@ print_shared(struct xm_lines *o, const struct xm_mesh_plan *p)
     for (uint32_t i = 0; i < p->devices.n; i++)
         if (p->rank[i].room.host_is_device)
             room = p->rank[i].room.device;
-    xm_lines_add(
-        o,
-        "it does not fit: the host's memory, which several of them take, is %.1f MiB too "
-        "little\n"
-        "  it would with %.0f MiB of it, a smaller context or KV cache, or a model "
-        "with smaller weights\n",
-        mib(p->shared_excess), ceil(mib(room + p->shared_excess)));
+    xm_lines_add(o,
+                 "it does not fit: the host's memory, which several of the devices use, "
+                 "is %.1f MiB too small\n  it would fit with %.0f MiB of host memory, a "
+                 "smaller context or KV cache, or a model with smaller weights\n",
+                 mib(p->shared_excess), ceil(mib(room + p->shared_excess)));
 }
 
 /* Returns the largest need of device memory among the ranks whose device has less. */
@@ -293,16 +291,17 @@ print_advice(struct xm_lines *o, const struct xm_plan_args *a, const struct plan
     if (p->n_advice || !r->enough)
         xm_plan_print_advice(o, p->advice, p->n_advice);
     if (r->enough && a->chip.device_as)
-        xm_lines_add(o, "  %s --device-as %ux%s\n", p->n_advice ? "or" : "it would with",
-                     r->enough, p->devices.name[0]);
+        xm_lines_add(o, "  %s --device-as %ux%s\n",
+                     p->n_advice ? "or" : "it would fit with", r->enough,
+                     p->devices.name[0]);
     else if (r->enough)
         xm_lines_add(o, "  %s %u devices like these\n",
-                     p->n_advice ? "or" : "it would with", r->enough);
+                     p->n_advice ? "or" : "it would fit with", r->enough);
     if (most)
         xm_lines_add(
             o,
             "  %s %.0f MiB of memory on each device, or a model with smaller weights\n",
-            p->n_advice || r->enough ? "or" : "it would with", ceil(mib(most)));
+            p->n_advice || r->enough ? "or" : "it would fit with", ceil(mib(most)));
 }
 
 static void
@@ -313,12 +312,13 @@ print_verdict(struct xm_lines *o, const struct xm_plan_args *a, const struct pla
     for (uint32_t i = 0; i < p->devices.n; i++) {
         if (!xm_plan_takes_this_memory(a, &p->rank[i]))
             continue;
-        xm_lines_add(o, "there is this computer's memory, because %s\n",
+        xm_lines_add(o, "the memory of this computer is assumed, because %s\n",
                      xm_plan_no_memory(p->devices.name[i], why));
         break;
     }
     if (!is_known(p))
-        xm_lines_add(o, "--memory MIB tells how much a device has\n");
+        xm_lines_add(o,
+                     "the memory of a device is not known; give it with --memory MIB\n");
     else if (xm_mesh_plan_fits(p))
         xm_lines_add(o, "it fits\n");
     else if (p->shared_excess)
@@ -331,7 +331,7 @@ print_verdict(struct xm_lines *o, const struct xm_plan_args *a, const struct pla
 static void
 print_link(struct xm_lines *o, const char *whose, const struct xm_link *l)
 {
-    xm_lines_add(o, "between the devices %s: %.4g GB/s, %.4g us a message\n", whose,
+    xm_lines_add(o, "between the devices %s: %.4g GB/s, %.4g us per message\n", whose,
                  l->rate / 1e9, 1e6 * l->latency_s);
 }
 
@@ -339,10 +339,9 @@ static void
 print_exchanges(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
     if (p->n_exchanges == 0)
-        xm_lines_add(o,
-                     "nothing is split: each device would run all of the model, because "
-                     "messages would cost\nmore than they save; --split tensor cuts "
-                     "it all the same\n");
+        xm_lines_add(o, "nothing is split: each device would run the whole model, "
+                        "because messages would cost\nmore time than they save; give "
+                        "--split tensor to split the model anyway\n");
     else
         xm_lines_add(o, "a token exchanges %.1f KiB in %u messages:\n%s",
                      (double)p->exchanged_bytes / 1024.0, p->n_exchanges,
@@ -625,7 +624,7 @@ plan_model(const struct xm_plan_args *a, struct xm_plan_result *model,
         !a->link)
         xm_mesh_plan_rates(p, xm_strbuf_text(&cache));
     p->wants_advice = true;
-    xm_progress_show("counting %s", a->model);
+    xm_progress_show("planning %s", a->model);
     enum xm_status s =
         count_all(a, &model->plan.config, package, xm_strbuf_text(&cache), r, err);
     xm_progress_clear();
@@ -680,7 +679,7 @@ run(const struct xm_plan_args *a, struct planned *r, struct xm_plan_result *mode
     else if ((code = xm_cli_flush()) != XM_EXIT_OK)
         return code;
     else
-        xm_say("it does not fit on these devices");
+        xm_say("the model does not fit on these devices");
     return XM_EXIT_DEVICE;
 }
 

@@ -42,7 +42,8 @@ print_kv_groups(struct xm_lines *o, const struct xm_plan *p)
         if (g->window)
             snprintf(sees, sizeof(sees), "window %" PRIu64, g->window);
         xm_lines_add(
-            o, "  %-14s %12.1f MiB  a sequence: %u layer%s, %" PRIu64 " positions kept\n",
+            o,
+            "  %-14s %12.1f MiB  for each sequence: %u layer%s, %" PRIu64 " positions\n",
             sees, mib(g->bytes), g->layers, g->layers == 1 ? "" : "s", g->positions);
     }
 }
@@ -59,12 +60,12 @@ print_need(struct xm_lines *o, const struct xm_plan *p)
         const char *note;
     } rows[] = {
         {"weights", n->weights - n->host_weights, "copied to the device"},
-        {"weights", n->host_weights, "in host memory, read from there"},
-        {"weights", n->mapped_weights, "where the file is mapped"},
-        {"expert cache", n->expert_cache, "for those that were used last"},
+        {"weights", n->host_weights, "in host memory, from which they are read"},
+        {"weights", n->mapped_weights, "read in the mapped file"},
+        {"expert cache", n->expert_cache, "for recently used experts"},
         [KV_CACHE] = {"KV cache", n->kv, ""},
         {"activations", n->activations, ""},
-        {"scratch", n->scratch, "one buffer a request"},
+        {"scratch", n->scratch, "one buffer for each request"},
         {"inputs, results", n->io, ""},
         {"tables, growth", rest(n), ""},
     };
@@ -76,8 +77,8 @@ print_need(struct xm_lines *o, const struct xm_plan *p)
             print_kv_groups(o, p);
     }
     xm_lines_add(
-        o, "%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device takes %.1f MiB\n",
-        "at most", mib(device), p->room.host_is_device ? "" : "of the device; ",
+        o, "%-16s %12.1f MiB  %slargest buffer %.1f MiB, the device allows %.1f MiB\n",
+        "needed", mib(device), p->room.host_is_device ? "" : "on the device; ",
         mib(n->kinds.largest), mib(p->info.max_alloc_bytes));
 }
 
@@ -88,9 +89,10 @@ print_larger_context(struct xm_lines *o, const struct xm_plan *p, uint64_t train
     if (p->largest_context <= p->wish.context || (trained && trained <= p->wish.context))
         return;
     if (trained && trained <= p->largest_context)
-        xm_lines_add(
-            o, "; so does a context of %" PRIu64 ", all that the model was trained for",
-            trained);
+        xm_lines_add(o,
+                     "; so does a context of %" PRIu64
+                     ", the largest for which the model was trained",
+                     trained);
     else
         xm_lines_add(o, "; so does a context of %" PRIu64 "%s", p->largest_context,
                      p->largest_context == XM_PLAN_LARGEST_CONTEXT ? " and more" : "");
@@ -102,11 +104,10 @@ print_disk(struct xm_lines *o, const struct xm_plan *p)
 {
     const uint64_t disk = xm_planner_token_disk(&p->need, &p->room);
     if (disk)
-        xm_lines_add(
-            o,
-            "  weights without room are read from the disk again and again: about "
-            "%.1f MiB\n  for each token, of the %.1f MiB that it reads\n",
-            mib(disk), mib(p->need.token_weights));
+        xm_lines_add(o,
+                     "  weights that do not fit are read from the disk again and again: "
+                     "about %.1f MiB\n  for each token, of the %.1f MiB that it reads\n",
+                     mib(disk), mib(p->need.token_weights));
 }
 
 /* Prints how much memory of the kind that is short would be enough. */
@@ -116,19 +117,18 @@ print_more(struct xm_lines *o, const struct xm_plan *p, uint64_t needed, uint64_
 {
     if (needed > there)
         xm_lines_add(o, "  %s %.0f MiB of %smemory, or a model with smaller weights\n",
-                     p->n_advice ? "or" : "it would with", ceil(mib(needed)), whose);
+                     p->n_advice ? "or" : "it would fit with", ceil(mib(needed)), whose);
 }
 
 void
 xm_plan_print_advice(struct xm_lines *o, const struct xm_plan_advice *list, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        xm_lines_add(o, "  %s %s %s\n", i ? "or" : "it would with",
+        xm_lines_add(o, "  %s %s %s\n", i ? "or" : "it would fit with",
                      options[list[i].change], list[i].value);
     if (n == 0)
-        xm_lines_add(
-            o, "  no context, type of the cache, chunk or share of experts alone is "
-               "enough\n");
+        xm_lines_add(o, "  a smaller context, KV cache type, chunk or share of experts "
+                        "alone is not enough\n");
 }
 
 void
@@ -153,9 +153,8 @@ print_advice(struct xm_lines *o, const struct xm_plan *p)
     print_more(o, p, xm_planner_of_host(&p->need, &p->room), p->room.host, "the host's ");
     if (p->n_advice && !shared && p->need.experts &&
         !xm_config_user_set(&p->config, XM_OPTION_offload_ratio))
-        xm_lines_add(
-            o, "without --offload, generate leaves as many experts on the host as it "
-               "must\n");
+        xm_lines_add(o, "without --offload, generate leaves as many experts in host "
+                        "memory as necessary\n");
 }
 
 bool
@@ -168,8 +167,10 @@ xm_plan_takes_this_memory(const struct xm_plan_args *a, const struct xm_plan *p)
 const char *
 xm_plan_no_memory(const char *device, char out[XM_CLI_WARNING])
 {
-    snprintf(out, XM_CLI_WARNING,
-             "%s has none of its own; --memory MIB tells its computer's", device);
+    snprintf(
+        out, XM_CLI_WARNING,
+        "%s has no memory of its own; give the memory of its computer with --memory MIB",
+        device);
     return out;
 }
 
@@ -192,18 +193,18 @@ print_verdict(struct xm_lines *o, const struct xm_plan_args *a, const struct xm_
     snprintf(whose, sizeof(whose), "  of this computer, because %s",
              xm_plan_no_memory(a->chip.device_as ? a->chip.device_as : "", why));
     if (!p->room.known) {
-        xm_lines_add(o, "%-16s %12s      %s; --memory MIB tells\n", "there is",
+        xm_lines_add(o, "%-16s %12s      %s; give it with --memory MIB\n", "available",
                      "not known",
                      is_imagined ? "cards with this chip have different amounts"
-                                 : "the device does not say");
+                                 : "the device does not report it");
         return;
     }
-    xm_lines_add(o, "%-16s %12.1f MiB%s\n", "there is", mib(p->room.device),
+    xm_lines_add(o, "%-16s %12.1f MiB%s\n", "available", mib(p->room.device),
                  xm_plan_takes_this_memory(a, p) ? whose
                  : p->room.host_is_device        ? "  shared with the host"
                                                  : "");
     if (p->excess) {
-        xm_lines_add(o, "it does not fit: %.1f MiB too much\n", mib(p->excess));
+        xm_lines_add(o, "it does not fit: %.1f MiB are missing\n", mib(p->excess));
         print_disk(o, p);
         print_advice(o, p);
         return;

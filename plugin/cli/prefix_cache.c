@@ -9,7 +9,7 @@ int
 xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a)
 {
     if (a->mib && !a->folder)
-        return xm_cli_usage("option --prefix-cache-size is for --prefix-cache DIR");
+        return xm_cli_usage("option --prefix-cache-size needs --prefix-cache DIR");
     return XM_EXIT_OK;
 }
 
@@ -27,7 +27,7 @@ xm_cli_prefix_cache_open(const struct xm_cli_prefix_cache *a,
     if (s != XM_OK)
         xm_error_prefix(err, "option --prefix-cache");
     else if (xm_prefix_store_made(*out))
-        fprintf(stderr, "xemoe: made the folder '%s' for cached prefixes\n",
+        fprintf(stderr, "xemoe: created the folder '%s' for cached prefixes\n",
                 xm_prefix_store_made(*out));
     return s;
 }

@@ -329,13 +329,13 @@ static void
 print_limits(struct xm_lines *o, const struct xm_costs *c)
 {
     if (c->read_rate > 0.0)
-        xm_lines_add(o, "shares of GB/s are of the %.2f that streaming reaches\n",
+        xm_lines_add(o, "shares of GB/s refer to the device's read rate, %.2f GB/s\n",
                      c->read_rate / 1e9);
     if (c->multiply_rate > 0.0)
-        xm_lines_add(
-            o,
-            "shares of GFLOP/s are of the %.2f that multiply-adds in registers reach\n",
-            2.0 * c->multiply_rate / 1e9);
+        xm_lines_add(o,
+                     "shares of GFLOP/s refer to the device's rate of multiply-adds, "
+                     "%.2f GFLOP/s\n",
+                     2.0 * c->multiply_rate / 1e9);
 }
 
 void
@@ -349,7 +349,7 @@ xm_profile_print(struct xm_profile *p, const struct xm_costs *c)
     print_limits(&o, c);
     xm_lines_end(&o);
     if (p->err.status != XM_OK)
-        xm_log(XM_LOG_WARNING, "the profile is not complete: %s", p->err.text);
+        xm_log(XM_LOG_WARNING, "the profile is incomplete: %s", p->err.text);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------- */

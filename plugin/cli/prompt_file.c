@@ -25,7 +25,7 @@ xm_file_read_all(int fd, const char *name, const char *what, uint32_t most_mib,
             break;
         xm_strbuf_add_n(out, part, (size_t)n);
         if (out->n > most)
-            return xm_fail(err, XM_INVALID, "%s: %s has at most %u MiB", name, what,
+            return xm_fail(err, XM_INVALID, "%s: %s can have at most %u MiB", name, what,
                            most_mib);
     }
     return xm_strbuf_ok(out) ? XM_OK : xm_no_memory(err, "%s", what);

@@ -38,12 +38,12 @@ struct args {
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What is tested", "xemoe selftest -d GPU.1 --quick"),
     { 'd', "device", XM_CLI_TEXT,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
-    { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "results of two weight formats only, and no speed: two minutes" },
-    { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "parts whose name has this text, such as 'steps', 'q4_k' or 'speed'", NULL, NULL, xm_selftest_add_words },
-    { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is ended (600)" },
+    { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "check the results of only two weight formats, and measure no speed (takes two minutes)" },
+    { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "run only parts whose name contains this text, such as 'steps', 'q4_k' or 'speed'", NULL, NULL, xm_selftest_add_words },
+    { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is stopped (600)" },
     XM_CLI_GROUP("The report", "xemoe selftest -o report.json --force"),
-    { 'o', "output", XM_CLI_WORD,  AT(output), "FILE", "where the report is written (xemoe-selftest.json)" },
-    { 0,   "force",  XM_CLI_FLAG,  AT(force),  NULL,   "also where there is a file already" },
+    { 'o', "output", XM_CLI_WORD,  AT(output), "FILE", "file to which the report is written (xemoe-selftest.json)" },
+    { 0,   "force",  XM_CLI_FLAG,  AT(force),  NULL,   "replace an existing file" },
 };
 #undef AT
 /* clang-format on */
@@ -98,7 +98,7 @@ judge(const struct xm_selftest_part *p, const struct selftest *t,
     if (c->is_late)
         xm_strbuf_printf(out, "did not end within %" PRIu64 " s", t->args.limit);
     else if (c->code > 128)
-        xm_strbuf_printf(out, "the process was ended by signal %d", c->code - 128);
+        xm_strbuf_printf(out, "the process ended by signal %d", c->code - 128);
     else if (p->read && result)
         good = p->read(result, out) && good;
     else if (p->read || !good)
@@ -217,13 +217,13 @@ print_end(const struct selftest *t, bool stopped)
     if (stopped)
         xm_strbuf_printf(&text, "Stopped after %zu of %zu parts. ", n, n + t->n_left);
     else if (t->n_left)
-        xm_strbuf_printf(&text,
-                         "This is a dry run: nothing was executed, and %zu parts were "
-                         "left out. ",
-                         t->n_left);
+        xm_strbuf_printf(
+            &text,
+            "This is a dry run: nothing was executed, and %zu parts were skipped. ",
+            t->n_left);
     xm_strbuf_printf(&text,
-                     "%zu of %zu parts are good. The report is '%s': all figures, with "
-                     "neither paths nor names of yours.",
+                     "%zu of %zu parts passed. The report '%s' has all figures, but no "
+                     "paths or names of your system.",
                      t->n_good, n, t->args.output);
     xm_terminal_print_beside(stdout, xm_strbuf_text(&text), 0, 0,
                              xm_terminal_line(STDOUT_FILENO));
@@ -278,7 +278,7 @@ make_folder(struct selftest *t, struct xm_error *err)
                            dir ? dir : "/tmp");
     if (n < 0 || (size_t)n >= sizeof(t->folder) || !mkdtemp(t->folder)) {
         t->folder[0] = '\0';
-        return xm_fail(err, XM_IO, "no folder can be made in '%.150s': %s",
+        return xm_fail(err, XM_IO, "no folder can be created in '%.150s': %s",
                        dir ? dir : "/tmp", strerror(errno));
     }
     return XM_OK;
@@ -360,17 +360,12 @@ xm_cli_selftest(int argc, char **argv)
     static const struct xm_cli_spec spec = {
         .usage = "xemoe selftest [options]",
         .about =
-            "Tests a device with models that it makes: every step of a model in each "
-            "weight\n"
-            "format against the host reference, then the device's rates, those of "
-            "each kernel,\n"
-            "the fastest kernels for a model of 30B, and tokens a second. Each part "
-            "is a process\n"
-            "of its own, and takes at most --limit. All figures go to a report, "
-            "which is worth\n"
-            "attaching to a message about this device. Takes about ten minutes and "
-            "1 GiB in\n"
-            "$TMPDIR (/tmp).\n",
+            "Tests a device with models that it creates: every step of a model in each "
+            "weight\nformat against the host reference, then the rates of the device and "
+            "of each\nkernel, the fastest kernels for a model of 30B, and tokens per "
+            "second. Each part\nruns in its own process for at most --limit seconds. All "
+            "figures go to a report;\nplease attach it to a message about this device. "
+            "Takes about ten minutes and\n1 GiB in $TMPDIR (/tmp).\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
     };
@@ -385,7 +380,7 @@ xm_cli_selftest(int argc, char **argv)
     if (t.n_wanted == 0)
         return xm_cli_usage("no part of the test has '%.150s' in its name", t.args.only);
     if (!t.args.force && access(t.args.output, F_OK) == 0)
-        return xm_cli_usage("'%.150s' is there already: give another -o, or --force",
+        return xm_cli_usage("'%.150s' exists already: give another -o, or --force",
                             t.args.output);
     if (xm_cli_find_chip(t.args.device, NULL, &info, &err) != XM_OK)
         return xm_cli_no_device("-d", t.args.device, &err);

@@ -88,7 +88,7 @@ read_kernels(yyjson_val *result, struct xm_strbuf *out)
         problem = text(r, "problem");
     }
     xm_strbuf_printf(out,
-                     "reads %.1f GB/s, multiplies and adds %.2f TFLOP/s; the fastest "
+                     "read rate %.1f GB/s, multiply-add rate %.2f TFLOP/s; the fastest "
                      "kernels of %zu problems reach %.0f %% of one of these on average",
                      read / 1e9, multiply / 1e12, problems,
                      problems ? 100.0 * sum / (double)problems : 0.0);
@@ -127,7 +127,7 @@ read_run(yyjson_val *result, struct xm_strbuf *out)
     yyjson_val *times = yyjson_obj_get(result, "timings");
     yyjson_val *run = yyjson_obj_get(result, "last_run");
     const double waits = number(run, "waits");
-    xm_strbuf_printf(out, "%.0f launches and %.0f wait%s a token; ",
+    xm_strbuf_printf(out, "%.0f launches and %.0f wait%s per token; ",
                      number(run, "launches"), waits, waits == 1.0 ? "" : "s");
     xm_strbuf_printf(out, "%.0f kernels built in %.1f s; %.0f MiB of device memory",
                      number(result, "kernels_built") + number(result, "launches_built"),
@@ -216,11 +216,13 @@ xm_selftest_is_same_text(yyjson_val *result, yyjson_val *before, struct xm_strbu
            yyjson_equals(yyjson_arr_get(ids, same), yyjson_arr_get(wanted, same)))
         same++;
     if (n == 0 || most == 0)
-        xm_strbuf_add(out, "; there are no ids of two texts to compare");
+        xm_strbuf_add(
+            out,
+            "; the token ids of two texts cannot be compared, because one is missing");
     else if (same < n || same < most)
         xm_strbuf_printf(out,
-                         "; its ids differ from those of the text before, with replays, "
-                         "from token %zu of %zu on",
+                         "; its token ids differ from those of the same text with "
+                         "replays, from token %zu of %zu on",
                          same + 1, n > most ? n : most);
     return n > 0 && same == n && same == most;
 }

@@ -17,21 +17,21 @@ enum { PORT = 8080, SLOTS = 4, QUEUE = 64, TIMEOUT = 30 };
 #define AT(member) offsetof(struct xm_serve_args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The server", "xemoe serve model.gguf --port 8080 --slots 8 --api-key-file keys.txt"),
-    { 0,   "host",         XM_CLI_WORD,  AT(host),          "NAME",  "the name or address to listen on (127.0.0.1: this machine only)" },
-    { 0,   "port",         XM_CLI_WHOLE, AT(port),          "N",     "the port to listen on (8080); 0: one that is free" },
-    { 0,   "api-key-file", XM_CLI_WORD,  AT(key_file),      "FILE",  "keys that clients must show, one a line" },
+    { 0,   "host",         XM_CLI_WORD,  AT(host),          "NAME",  "the name or address to listen on (127.0.0.1, for this machine only)" },
+    { 0,   "port",         XM_CLI_WHOLE, AT(port),          "N",     "the port to listen on (8080); 0: any free port" },
+    { 0,   "api-key-file", XM_CLI_WORD,  AT(key_file),      "FILE",  "file with keys, one per line; clients must send one of them" },
     { 0,   "tls-cert",     XM_CLI_WORD,  AT(cert_file),     "FILE",  "serve HTTPS, with this certificate (PEM)", "ssl-cert-file" },
     { 0,   "tls-key",      XM_CLI_WORD,  AT(cert_key_file), "FILE",  "the certificate's private key (PEM)", "ssl-key-file" },
-    { 0,   "cors-origin",  XM_CLI_WORD,  AT(cors_origin),   "URL",   "whose web pages may ask, too: https://host:port, null for pages of files, or * for all; default: none" },
-    { 0,   "slots",        XM_CLI_COUNT, AT(slots),         "N",     "texts of a model that are made together (4)", "parallel -np" },
-    { 0,   "queue",        XM_CLI_COUNT, AT(queue),         "N",     "texts that may wait for them (64); more are refused" },
-    { 0,   "timeout",      XM_CLI_RATE,  AT(timeout),       "S",     "seconds that texts have to end in once the server is told to stop (30)" },
+    { 0,   "cors-origin",  XM_CLI_WORD,  AT(cors_origin),   "URL",   "origin whose web pages may send requests: https://host:port, null for pages from files, or * for all; default: none" },
+    { 0,   "slots",        XM_CLI_COUNT, AT(slots),         "N",     "texts of a model that run together (4)", "parallel -np" },
+    { 0,   "queue",        XM_CLI_COUNT, AT(queue),         "N",     "texts that may wait for a slot (64); more are refused" },
+    { 0,   "timeout",      XM_CLI_RATE,  AT(timeout),       "S",     "seconds that running texts have to finish when the server stops (30)" },
     XM_CLI_GROUP("Its models", "xemoe serve -m small.gguf --alias small -m large.gguf --alias large"),
-    { 0,   "alias",        XM_CLI_TEXTS, AT(aliases),       "NAME",  "the name of the model in requests; of several, in the order of -m" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a Jinja template in the place of the model's", "chat-template-file" },
+    { 0,   "alias",        XM_CLI_TEXTS, AT(aliases),       "NAME",  "the name of the model in requests; for several models, in the order of -m" },
+    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a file with a Jinja template to use instead of the model's", "chat-template-file" },
     XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
     XM_CLI_POOLING_ROW(AT(pooling)),
-    { 0,   "embeddings",   XM_CLI_FLAG,  AT(embeddings), NULL,     "compile the model for embeddings at the start, too, not with the first request for some", "embedding" },
+    { 0,   "embeddings",   XM_CLI_FLAG,  AT(embeddings), NULL,     "also compile the model for embeddings at the start, instead of at the first request for embeddings", "embedding" },
 };
 #undef AT
 /* clang-format on */
@@ -66,7 +66,7 @@ check(struct xm_serve_args *a)
                             "https://host:port, found '%s'",
                             a->cors_origin);
     if (!a->cert_file != !a->cert_key_file)
-        return xm_cli_usage("options --tls-cert and --tls-key are given together");
+        return xm_cli_usage("options --tls-cert and --tls-key must be given together");
     if (a->aliases.n > a->models.n)
         return xm_cli_usage("option --alias is given %zu times for %zu model%s",
                             a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
@@ -99,16 +99,12 @@ xm_cli_serve(int argc, char **argv)
         .usage = "xemoe serve MODEL [--host NAME] [--port N] [options]",
         .about =
             "Serves models over HTTP: OpenAI's API at /v1, Anthropic's at /v1/messages, "
-            "a\n"
-            "page for people at /, Prometheus' metrics at /metrics. Texts of many "
-            "requests\n"
-            "run together. Sampling options are what holds where a request says "
-            "nothing;\n"
-            "without them it is what the model's files recommend, else temperature 1.\n"
-            "Stop strings, grammars and JSON Schemas belong into requests. The first "
-            "Ctrl-C,\n"
-            "or SIGTERM, ends the texts that run within --timeout, the second stops at\n"
-            "once.\n",
+            "a chat\npage at /, Prometheus metrics at /metrics. Texts of many requests "
+            "run together.\nSampling options are the defaults for requests; without "
+            "them, the defaults are\nwhat the model's files recommend, else temperature "
+            "1. Stop strings, grammars and\nJSON Schemas can be given only in requests. "
+            "At the first Ctrl-C or SIGTERM the\nserver lets running texts finish for up "
+            "to --timeout seconds; at the second it\nstops at once.\n",
         .common = common,
         .n_common = common_options(common),
         .own = options,
@@ -128,7 +124,7 @@ xm_cli_serve(int argc, char **argv)
     if (done)
         return code;
     if (xm_mpi_ranks(&rank) > 1)
-        return xm_cli_usage("serve is for one process: generate runs in an MPI job");
+        return xm_cli_usage("serve cannot run in an MPI job; generate can");
     code = check(&a);
     return code == XM_EXIT_OK ? xm_serve(&a) : code;
 }

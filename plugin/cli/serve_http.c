@@ -135,12 +135,13 @@ serve_model(struct serving *s, size_t i, const char *name)
     struct xm_error err = {0};
     char warning[XM_CLI_WARNING];
     if (is_taken(s, name))
-        return xm_cli_usage("two models are called '%s': name them with --alias", name);
+        return xm_cli_usage("two models have the name '%s': name them with --alias",
+                            name);
     if (xm_cli_beyond_training(options.context, trained, warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
     if (!m->gives_hidden && !m->compiled->ops->create_batch)
         return xm_cli_usage(
-            "option -d: this device runs one text at a time, and serves none");
+            "option -d: this device runs one text at a time and cannot be used by serve");
     if (find_sampling(&a->generation, m->package, &s->lists[i], &options.sampling,
                       &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
@@ -167,11 +168,11 @@ open_model(struct serving *s, size_t i)
     target.model = a->models.list[i];
     target.warm_up = XM_CLI_WARM_UP_ALWAYS;
     target.embeds = XM_CLI_EMBEDS_IF_IT_MUST;
-    target.needs_tokenizer = "serve needs it, put the file there";
+    target.needs_tokenizer = "serve needs it, so put the file beside the model";
     target.needs_chat_template = target.chat_template != NULL;
     if (!xm_progress_is_shown()) /* otherwise a log would show nothing for a minute */
         fprintf(stderr,
-                "xemoe: reading %s; kernels that are not kept yet are built first\n",
+                "xemoe: reading %s; kernels that are not in the cache are built first\n",
                 target.model);
     int code = xm_cli_model_open(&s->opened[i], &target, &compile);
     if (code != XM_EXIT_OK)
@@ -180,10 +181,10 @@ open_model(struct serving *s, size_t i)
     s->embeddings[i] = (struct embeddings){a, &s->opened[i], target};
     struct xm_error why = {0};
     if (s->opened[i].gives_hidden)
-        xm_log(XM_LOG_INFO, "the model gives embeddings and no texts");
+        xm_log(XM_LOG_INFO, "the model computes embeddings only, no texts");
     else if (xm_package_read(s->opened[i].package, XM_PACKAGE_CHAT_TEMPLATE, &why) !=
              XM_OK)
-        xm_log(XM_LOG_WARNING, "no chats: %s", why.text);
+        xm_log(XM_LOG_WARNING, "the model cannot be used for chats: %s", why.text);
     if (i < a->aliases.n)
         xm_strbuf_add(&name, a->aliases.list[i]);
     else
@@ -244,10 +245,8 @@ start(struct serving *s, struct xm_error *err)
                                    .most_body = XM_SERVER_BODY};
     XM_TRY(xm_http_start(&s->server, &options, &s->http, err));
     if (!xm_http_is_loopback(s->http) && s->keys.n == 0)
-        xm_log(
-            XM_LOG_WARNING,
-            "whoever reaches this machine may use the server: --api-key-file FILE asks "
-            "clients for a key");
+        xm_log(XM_LOG_WARNING, "everyone who can reach this machine can use the server; "
+                               "--api-key-file FILE requires a key from clients");
     if (xm_listener_is_given())
         printf("xemoe: listening on the service manager's socket, port %u (",
                xm_http_port(s->http));
@@ -276,7 +275,7 @@ signal_comes(int ms)
 static void
 leave_at_once(const struct serving *s)
 {
-    fputs("xemoe: stopped by a second signal, texts were not finished\n", stderr);
+    fputs("xemoe: stopped by a second signal; running texts were cut\n", stderr);
     _exit(xm_flag_get(&s->is_terminated) ? SIGNALLED + SIGTERM : XM_EXIT_CANCELLED);
 }
 

@@ -6,5 +6,5 @@ xm_serve(struct xm_serve_args *a)
 {
     (void)a;
     return xm_cli_usage(
-        "this xemoe was built without libmicrohttpd, which 'serve' needs");
+        "this xemoe was built without libmicrohttpd, which 'xemoe serve' needs");
 }

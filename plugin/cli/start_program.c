@@ -53,11 +53,9 @@ xm_cli_start_program(const char *name, char **argv)
                 strerror(errno));
     }
     xm_strbuf_free(&path);
-    xm_fail(
-        &err, XM_NOT_FOUND,
-        "the program %s is neither in '%s' nor beside xemoe, which was installed without "
-        "it",
-        name, XM_BIN_TO_LIBEXEC);
+    xm_fail(&err, XM_NOT_FOUND,
+            "the program %s is neither in '%s' nor beside xemoe: it is not installed",
+            name, XM_BIN_TO_LIBEXEC);
     return xm_cli_failed(&err);
 }
 

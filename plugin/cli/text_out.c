@@ -27,12 +27,12 @@
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
     XM_CLI_TARGET_ROWS,
     XM_CLI_TUNE_ROW,
-    XM_CLI_GROUP("Which tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
+    XM_CLI_GROUP("Choice of tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
 #include "plugin/text/sampling.def"
-    { 'c', "context",         XM_CLI_BOUND, AT(context),            "N",    "at most N tokens of prompt and answers together; 0: as many as the model was trained for", "ctx-size" },
-    { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end before this text; may be given several times" },
-    { 0, "grammar",           XM_CLI_TEXT,  AT(grammar),            "GBNF", "the text matches this grammar, a text with ::= or a file", "grammar-file" },
-    { 0, "json-schema",       XM_CLI_TEXT,  AT(json_schema),        "JSON", "the text is JSON that is valid for this schema, a text with { or a file", "json-schema-file -j" },
+    { 'c', "context",         XM_CLI_BOUND, AT(context),            "N",    "at most N tokens of prompt and answers together; 0: the context for which the model was trained", "ctx-size" },
+    { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end the text before this stop string; may be given several times" },
+    { 0, "grammar",           XM_CLI_TEXT,  AT(grammar),            "GBNF", "the text must match this GBNF grammar, given as a text with ::= or as a file", "grammar-file" },
+    { 0, "json-schema",       XM_CLI_TEXT,  AT(json_schema),        "JSON", "the text must be JSON that is valid for this schema, given as a text with { or as a file", "json-schema-file -j" },
 };
 /* Offsets of the values of sampling.def's rows. */
 #define SAMPLING(kind, member, ...) AT(member),
@@ -150,9 +150,8 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
         if (xm_sampling_is_number(&xm_sampling_rows[i]))
             XM_TRY(take_number(a, i, out, err));
     if (out->mirostat == 1)
-        return xm_fail(
-            err, XM_INVALID,
-            "option --mirostat takes 2, for its second version, or 0, found 1");
+        return xm_fail(err, XM_INVALID,
+                       "option --mirostat takes 0 or 2, for Mirostat 2.0, found 1");
     XM_TRY(read_seed(a->seed, &seed, err));
     for (size_t i = 0; i < a->stops.n; i++) {
         if (a->stops.list[i][0] == '\0')

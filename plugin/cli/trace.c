@@ -124,7 +124,7 @@ xm_trace_write(const struct xm_profile *p, const char *device, const char *path,
         s = xm_new_file_fail(&at, err);
     s = xm_new_file_end(&at, s, err);
     if (s == XM_OK && dropped)
-        xm_say("%s has the last launches only: %" PRIu64 " before them were dropped",
+        xm_say("%s has only the last launches: %" PRIu64 " earlier launches were dropped",
                path, dropped);
     return s;
 }

@@ -29,14 +29,14 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe tune model.gguf -d GPU.1"),
-    { 'm', "model",     XM_CLI_TEXT, AT(model),     "PATH", "the model, as the first word; default: $XM_MODEL" },
+    { 'm', "model",     XM_CLI_TEXT, AT(model),     "PATH", "the model; the first word without an option means the same; default: $XM_MODEL" },
     { 'd', "device",    XM_CLI_TEXT, AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
     XM_CLI_PRECISION_ROW(AT),
     XM_CLI_CACHE_ROWS(AT),
-    XM_CLI_GROUP("How it is timed", "xemoe tune model.gguf --seconds 0.5 --json"),
-    { 0,   "seconds",   XM_CLI_RATE, AT(seconds),   "S",    "time of each measurement of a kernel, of which there are one to three (0.1)" },
-    { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "folder where the choices are kept, with compiled kernels; default: ~/.cache/xemoe" },
-    { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "the result as one JSON object" },
+    XM_CLI_GROUP("How kernels are timed", "xemoe tune model.gguf --seconds 0.5 --json"),
+    { 0,   "seconds",   XM_CLI_RATE, AT(seconds),   "S",    "seconds of each measurement of a kernel; a kernel is measured one to three times (0.1)" },
+    { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "folder where choices and compiled kernels are kept; default: ~/.cache/xemoe" },
+    { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "print the result as one JSON object" },
 };
 #undef AT
 /* clang-format on */
@@ -101,7 +101,7 @@ view_problems(const struct args *a, const struct xm_device_info *info,
         return xm_no_memory(err, "the steps of a model");
     if (s == XM_OK && out->n == 0)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "'%.150s' has no step whose kernels are timed", a->model);
+                       "'%.150s' has no step whose kernels can be timed", a->model);
     return s;
 }
 
@@ -180,16 +180,12 @@ xm_cli_tune(int argc, char **argv)
 {
     static const struct xm_cli_spec spec = {
         .usage = "xemoe tune MODEL [options]",
-        .about = "Times, for each step of a model that multiplies weights or attends, "
-                 "every\n"
-                 "kernel that the device can run, with random weights of the model's "
-                 "formats and\n"
-                 "sizes, and keeps the name of the fastest beside the compiled kernels. "
-                 "Commands\n"
-                 "that load the model on this device then take it (--no-tune: they do "
-                 "not).\n"
-                 "Without 'tune' the order of kernels is what is known of devices in "
-                 "general.\n",
+        .about = "Times every kernel that the device can run for each matrix product and "
+                 "attention\nstep of a model, with random weights of the model's formats "
+                 "and sizes, and keeps\nthe name of the fastest beside the compiled "
+                 "kernels. Commands that load the model\non this device then use it "
+                 "(unless --no-tune is given). Without 'tune' they use\nthe kernels that "
+                 "are usually the fastest on such devices.\n",
         .own = options,
         .n_own = XM_ARRAY_LEN(options),
         XM_CLI_MODEL(offsetof(struct args, model)),

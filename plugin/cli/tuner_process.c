@@ -73,11 +73,11 @@ obstacle(const char *cache_dir)
         bool is_there;
         const char *sentence;
     } obstacles[] = {
-        {!cache_dir[0], "there is no cache folder to keep the choices in"},
+        {!cache_dir[0], "there is no cache folder where the choices could be kept"},
         {!xm_driver_files_may_store(), "the cache folder cannot be written"},
-        {xm_env("XM_FORCE") != NULL, "XM_FORCE chooses them"},
+        {xm_env("XM_FORCE") != NULL, "XM_FORCE chooses the kernels"},
         {ignores_choices(), "XM_TUNED_KERNELS=NO ignores the choices"},
-        {xm_dry_run(), "this is a dry run, whose times mean nothing"},
+        {xm_dry_run(), "times of a dry run mean nothing"},
     };
     for (size_t i = 0; i < XM_ARRAY_LEN(obstacles); i++) {
         if (obstacles[i].is_there)
@@ -299,9 +299,9 @@ follow_rows(struct xm_cli_tuner *t, const char *what)
             xm_progress_show("%s: %s", what, text + 4);
     }
     if (!has_ended && !t->is_over && !t->is_typed && !xm_cli_interrupted())
-        xm_log(XM_LOG_INFO, "a kernel that was being measured does not end");
+        xm_log(XM_LOG_INFO, "a kernel that is being measured does not finish");
     xm_progress_clear();
-    xm_log(XM_LOG_INFO, "kernels were measured for %zu steps", kept);
+    xm_log(XM_LOG_INFO, "the fastest kernels were found for %zu steps", kept);
     /* a process has one "go"; what is left is measured beside the next start */
     t->is_over = true;
     xm_strbuf_free(&line);
@@ -312,8 +312,8 @@ bool
 xm_cli_tuner_run(struct xm_cli_tuner *t, bool waits, int keys)
 {
     const char *what = waits       ? "measuring kernels"
-                       : keys >= 0 ? "measuring kernels (Enter or Ctrl-C ends it)"
-                                   : "measuring kernels (Ctrl-C ends it)";
+                       : keys >= 0 ? "measuring kernels (Enter or Ctrl-C stops it)"
+                                   : "measuring kernels (Ctrl-C stops it)";
     struct pollfd typed = {.fd = keys, .events = POLLIN};
     bool any = false;
     if (!t || t->is_over || poll(&typed, 1, 0) > 0)

@@ -24,15 +24,15 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The tokens", "xemoe verify model.gguf -p 'The capital of France is' --decode 4"),
-    { 'p', "prompt", XM_CLI_TEXT,  AT(prompt), "TEXT", "text whose tokens are run; default: the first tokens of the vocabulary" },
-    { 'f', "file",   XM_CLI_TEXT,  AT(file),   "FILE", "the same from a file; -: standard input" },
-    { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "the same as token ids: 1,2,3 or @FILE" },
+    { 'p', "prompt", XM_CLI_TEXT,  AT(prompt), "TEXT", "text whose tokens are run; default: the first token ids of the vocabulary" },
+    { 'f', "file",   XM_CLI_TEXT,  AT(file),   "FILE", "a file with this text; -: standard input" },
+    { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "token ids instead of a text: 1,2,3 or @FILE" },
     { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "decode N tokens after the prompt, one by one (2)" },
-    { 0,   "every-kernel", XM_CLI_FLAG, AT(every_kernel), NULL, "run again until every kernel that a step can take has been compared" },
-    { 0,   "inner", XM_CLI_FLAG, AT(inner), NULL, "with several devices: not only what they exchange, but also what every step makes" },
+    { 0,   "every-kernel", XM_CLI_FLAG, AT(every_kernel), NULL, "run again until every kernel that a step can use has been compared" },
+    { 0,   "inner", XM_CLI_FLAG, AT(inner), NULL, "with several devices: compare the results of every step, not only the values that devices exchange" },
     XM_CLI_GROUP("What is compared instead", "xemoe verify model.gguf --ids 1,2,3 --numerics"),
-    { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with these instead: .npy, float32 of every\nposition or the last; or float32 alone (.bin)" },
-    { 0,   "numerics", XM_CLI_FLAG, AT(numerics), NULL,  "what roundings as in training (XM_NUMERICS=bf16) change instead" },
+    { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with those in this file instead: .npy with float32 of every position or the last one; or plain float32 (.bin)" },
+    { 0,   "numerics", XM_CLI_FLAG, AT(numerics), NULL,  "show instead how rounding as in training (XM_NUMERICS=bf16) changes the logits" },
 };
 #undef AT
 /* clang-format on */
@@ -72,7 +72,7 @@ run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *
     struct xm_token_list ids = {0};
     int code = XM_EXIT_OK;
     if (checks_steps(a) && !m->compiled->ops->steps)
-        return xm_cli_usage("device %s has no steps to compare with the reference",
+        return xm_cli_usage("device %s offers no steps to compare with the reference",
                             a->target.device);
     if (a->ids || text->n)
         code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &ids);
@@ -92,24 +92,24 @@ check(const struct args *a)
 {
     const int given = (a->prompt != NULL) + (a->file != NULL) + (a->ids != NULL);
     if (given > 1)
-        return xm_cli_usage("give one of -p TEXT, -f FILE and --ids IDS");
+        return xm_cli_usage("give only one of -p TEXT, -f FILE and --ids IDS");
     if (a->against && given == 0)
-        return xm_cli_usage("which tokens are the logits of? Give -p TEXT, -f FILE or "
-                            "--ids IDS");
+        return xm_cli_usage(
+            "which tokens do the logits belong to? Give -p TEXT, -f FILE or --ids IDS");
     if (a->against && a->numerics)
-        return xm_cli_usage("give one of --against and --numerics");
+        return xm_cli_usage("give only one of --against and --numerics");
     if (!checks_steps(a) && a->decode != UINT64_MAX)
-        return xm_cli_usage("--%s runs the tokens that are given: leave --decode out",
+        return xm_cli_usage("--%s runs only the given tokens: omit --decode",
                             a->against ? "against" : "numerics");
     if (!checks_steps(a) && a->every_kernel)
-        return xm_cli_usage("--%s compares no kernels: leave --every-kernel out",
+        return xm_cli_usage("--%s compares no kernels: omit --every-kernel",
                             a->against ? "against" : "numerics");
     if (a->every_kernel && xm_mesh_list(a->target.device))
-        return xm_cli_usage("--every-kernel compares kernels, and with several devices "
-                            "what they exchange is compared: name one");
+        return xm_cli_usage("--every-kernel needs one device, because with several "
+                            "devices only exchanged values are compared");
     if (a->inner && (!checks_steps(a) || !names_several(a)))
-        return xm_cli_usage("--inner is about steps of several devices, as -d "
-                            "GPU.0,GPU.1: of one all are compared");
+        return xm_cli_usage("--inner needs several devices, as -d GPU.0,GPU.1; with one "
+                            "device all steps are compared");
     if (a->every_kernel && xm_env("XM_FORCE"))
         return xm_cli_usage("--every-kernel chooses the kernels: unset XM_FORCE");
     return a->ids ? xm_cli_ids_check(a->ids, true) : XM_EXIT_OK;
@@ -170,26 +170,19 @@ xm_cli_verify(int argc, char **argv)
             "       xemoe verify MODEL (-p TEXT | -f FILE | --ids IDS) --against FILE\n"
             "       xemoe verify MODEL [-p TEXT | -f FILE | --ids IDS] --numerics",
         .about =
-            "Runs tokens on the device and compares the result of every step with the\n"
-            "host reference on the same operands, row by row. Slow: the reference is\n"
-            "plain code. With several devices every value that they exchange is "
-            "compared\n"
-            "with that of the whole program on the first one, with --inner every value "
-            "that\n"
-            "a step makes. With --every-kernel the\n"
-            "model is compiled and run again, each time with the next kernel that each\n"
-            "step can take, fast or slow.\n"
-            "\n"
-            "With --against the logits are compared with those that another program has\n"
-            "computed of the same tokens: the error of each position, the likeliest "
-            "tokens of\n"
-            "the worst. The exit code is 1 where the mean-removed error of all is 1e-2 "
-            "or\n"
-            "more.\n"
-            "\n"
-            "With --numerics they are those of the same model twice: without and with\n"
-            "embeddings, routers' inputs and per-layer embeddings rounded to bf16, as\n"
-            "training does.\n",
+            "Runs tokens on the device and compares the result of every step with "
+            "the\nhost reference on the same operands, row by row. This is slow, because "
+            "the\nreference is plain code. With several devices, every value that they "
+            "exchange is\ncompared with that of the whole program on the first device; "
+            "with --inner, every\nresult of a step. With --every-kernel the model is "
+            "compiled and run again, each\ntime with the next kernel that each step can "
+            "use, fast or slow.\n\nWith --against the logits are compared with those "
+            "that another program has\ncomputed for the same tokens: prints the error of "
+            "each position, and the\nlikeliest tokens of the worst one. The exit code is "
+            "1 if the mean-removed error\nover all positions is 1e-2 or more.\n\nWith "
+            "--numerics the logits of the model are compared with those of the "
+            "same\nmodel with embeddings, router inputs and per-layer embeddings rounded "
+            "to bf16,\nas training does.\n",
         XM_CLI_TARGET_AND(options),
     };
     struct args a = {.decode = UINT64_MAX};

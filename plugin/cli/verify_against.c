@@ -40,7 +40,7 @@ static enum xm_status
 check_values(const struct xm_npy_floats *rows, struct xm_error *err)
 {
     if (rows->rows == 0 || rows->cols == 0)
-        return xm_fail(err, XM_INVALID, "there are no logits in it");
+        return xm_fail(err, XM_INVALID, "it contains no logits");
     for (uint64_t r = 0; r < rows->rows; r++) {
         const float *row = rows->data + r * rows->cols;
         for (uint64_t i = 0; i < rows->cols; i++) {
@@ -94,13 +94,13 @@ fit(struct xm_other_logits *o, uint64_t n, uint64_t vocabulary, struct xm_error 
     }
     if (rows->cols != vocabulary)
         return xm_fail(err, XM_INVALID,
-                       "%.150s has logits of %" PRIu64
-                       " tokens, and the model has %" PRIu64,
+                       "%.150s has logits for a vocabulary of %" PRIu64
+                       " tokens, but the model has %" PRIu64,
                        o->path, rows->cols, vocabulary);
     if (rows->rows != n && rows->rows != 1)
         return xm_fail(err, XM_INVALID,
-                       "%.150s has logits of %" PRIu64
-                       " positions, and there are %" PRIu64 " tokens",
+                       "%.150s has logits of %" PRIu64 " positions, but %" PRIu64
+                       " tokens are given",
                        o->path, rows->rows, n);
     return XM_OK;
 }
@@ -158,7 +158,7 @@ print_positions(struct xm_lines *o, const struct against *a)
                      a->first + i, xm_nmse(m), xm_nmse_sum(m), m->largest, m->kld,
                      m->likeliest);
         if (m->likeliest != m->other_likeliest)
-            xm_lines_add(o, ", there %" PRIu64, m->other_likeliest);
+            xm_lines_add(o, ", other %" PRIu64, m->other_likeliest);
         xm_lines_add(o, "\n");
     }
 }
@@ -172,8 +172,8 @@ print_top(struct xm_lines *o, const struct against *a)
     const uint64_t n = xm_logits_top(row, a->other->rows.cols, ours, TOP);
     xm_logits_top(other, a->other->rows.cols, theirs, TOP);
     xm_lines_add(o,
-                 "the likeliest of position %" PRIu64 ", the worst:\n"
-                 "         here            there\n",
+                 "likeliest tokens at position %" PRIu64
+                 ", which has the largest error:\n         here            other\n",
                  a->first + a->worst);
     for (uint64_t i = 0; i < n; i++)
         xm_lines_add(o, "  %2" PRIu64 "  %6" PRIu64 " %8.4f  %6" PRIu64 " %8.4f\n", i + 1,
@@ -184,11 +184,11 @@ static void
 print_places(struct xm_lines *o, uint32_t n)
 {
     if (n == 0)
-        xm_lines_add(o,
-                     "the model has none of the places that XM_NUMERICS=bf16 rounds\n");
+        xm_lines_add(o, "the model has no value that XM_NUMERICS=bf16 rounds\n");
     else
-        xm_lines_add(o, "%u place%s rounded to bf16 as in training; there: none\n", n,
-                     n == 1 ? " is" : "s are");
+        xm_lines_add(
+            o, "%u value%s rounded to bf16 as in training; in the other logits: none\n",
+            n, n == 1 ? " is" : "s are");
 }
 
 /* Prints the verdict; none for --numerics, where a difference is expected. */
@@ -216,9 +216,9 @@ print_text(const struct xm_cli_model *m, const struct against *a)
     print_positions(&lines, a);
     print_top(&lines, a);
     xm_lines_add(&lines,
-                 "likeliest token the same at %" PRIu64 " of %" PRIu64
-                 " positions; KLD %.2e, at most %.2e; largest difference %.4g\n"
-                 "NMSE %.2e (sum/sum %.2e)",
+                 "the likeliest token is the same at %" PRIu64 " of %" PRIu64
+                 " positions; KLD %.2e, at most %.2e; largest difference %.4g\nNMSE %.2e "
+                 "(sum/sum %.2e)",
                  a->n_same_top, n, a->kld_mean, a->kld_max, a->all.largest, nmse,
                  xm_nmse_sum(&a->all));
     print_verdict(&lines, a, nmse);

@@ -137,8 +137,8 @@ static void
 print_kernels(const struct verify *v, struct xm_lines *o)
 {
     xm_lines_add(o,
-                 "%zu kernels, each with the largest error of its steps, as a share of "
-                 "the tolerance:\n",
+                 "%zu kernels, each with the largest error of its steps relative to the "
+                 "tolerance:\n",
                  v->n_kernels);
     for (size_t i = 0; i < v->n_kernels; i++)
         xm_lines_add(o, "  %-28s %9.2g%s\n", v->kernels[i].name, v->kernels[i].severity,

@@ -65,7 +65,7 @@ exec_graph(struct xm_compiled *base, struct xm_exec_graph *out, struct xm_error 
     *out = (struct xm_exec_graph){.nodes = NULL};
     if (!c->model)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "plugin %s does not tell what an imported model runs",
+                       "plugin %s does not offer a runtime model of an imported model",
                        c->shared->name);
     return xm_exec_graph_from(c->model->graph, c->shared->name, out, err);
 }
@@ -75,7 +75,8 @@ get_context(struct xm_compiled *base, struct xm_context **out, struct xm_error *
 {
     const struct xm_external_compiled *c = self(base);
     if (!c->context)
-        return xm_fail(err, XM_UNSUPPORTED, "the model was not compiled in a context");
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model was not compiled in a remote context");
     xm_context_ref(c->context);
     *out = c->context;
     return XM_OK;
@@ -105,7 +106,7 @@ export_model(struct xm_compiled *base, const struct xm_export *to, struct xm_err
     struct export_sink s = {to, err, XM_OK};
     const xm_ext_sink sink = {write_piece, &s};
     if (!c->shared->ops.export_model)
-        return xm_fail(err, XM_UNSUPPORTED, "plugin %s does not export compiled models",
+        return xm_fail(err, XM_UNSUPPORTED, "plugin %s cannot export compiled models",
                        c->shared->name);
     const int32_t status = c->shared->ops.export_model(c->compiled, &sink, &why);
     return s.status != XM_OK
@@ -162,9 +163,10 @@ check_made(const struct xm_external_compiled *c, const char *function, int32_t s
            xm_ext_error *why, struct xm_error *err)
 {
     XM_TRY(xm_external_status(c->shared, function, status, why, err));
-    return c->compiled ? XM_OK
-                       : xm_fail(err, XM_DEVICE, "plugin %s: %s gave no compiled model",
-                                 c->shared->name, function);
+    return c->compiled
+               ? XM_OK
+               : xm_fail(err, XM_DEVICE, "plugin %s: %s returned no compiled model",
+                         c->shared->name, function);
 }
 
 /* Calls the plugin's compile or compile_in. */
@@ -244,14 +246,13 @@ take_port(struct xm_external_compiled *c, const xm_ext_port *from, struct xm_por
 {
     if (!from->name || (from->n_names && !from->names))
         return xm_fail(err, XM_INVALID,
-                       "plugin %s: a port of an imported model has no name",
+                       "plugin %s: an input or output of an imported model has no name",
                        c->shared->name);
     if (from->n_names > MOST_NAMES)
-        return xm_fail(
-            err, XM_INVALID,
-            "plugin %s: port '%.80s' of an imported model has %u names, at most "
-            "%d are possible",
-            c->shared->name, from->name, from->n_names, MOST_NAMES);
+        return xm_fail(err, XM_INVALID,
+                       "plugin %s: port '%.80s' of an imported model has %u names, at "
+                       "most %d are supported",
+                       c->shared->name, from->name, from->n_names, MOST_NAMES);
     const char **names = xm_arena_alloc(&c->arena, (from->n_names + 1u) * sizeof(*names));
     to->name = xm_arena_strdup(&c->arena, from->name);
     if (!names || !to->name)
@@ -281,7 +282,7 @@ ask_port(struct xm_external_compiled *c, bool is_output, uint32_t i, bool *is_la
     XM_TRY(xm_external_status(c->shared, "compiled_port", status, &why, err));
     if (i == MOST_PORTS)
         return xm_fail(err, XM_INVALID,
-                       "plugin %s: an imported model has more than %d ports",
+                       "plugin %s: an imported model has more than %d inputs and outputs",
                        c->shared->name, MOST_PORTS);
     return take_port(c, &port, to, err);
 }

@@ -42,7 +42,8 @@ make_block(const struct xm_external_context *c, const xm_ext_memory_wish *wish,
     const int32_t status = x->ops.create_memory(c->context, wish, &memory, host, &why);
     enum xm_status s = xm_external_status(x, "create_memory", status, &why, err);
     if (s == XM_OK && !memory)
-        s = xm_fail(err, XM_DEVICE, "plugin %s: create_memory gave no memory", x->name);
+        s = xm_fail(err, XM_DEVICE, "plugin %s: create_memory returned no memory",
+                    x->name);
     if (s != XM_OK) {
         xm_free(b);
         return s;
@@ -77,8 +78,8 @@ memory_grow(struct xm_remote *base, uint64_t bytes, struct xm_error *err)
     void *host = NULL;
     if (m->is_foreign)
         return xm_fail(err, XM_INVALID,
-                       "the tensor's memory is somebody else's: it has %llu bytes, the "
-                       "new shape needs %llu",
+                       "the tensor uses shared memory, which has %llu bytes, but the new "
+                       "shape needs %llu",
                        (unsigned long long)base->bytes, (unsigned long long)bytes);
     XM_TRY(make_block((struct xm_external_context *)base->context, &wish, &block, &host,
                       err));
@@ -176,7 +177,7 @@ xm_external_create_context(struct xm_external *shared, uint32_t index,
         shared->ops.create_context(shared->plugin, index, &asked, &context, &why);
     enum xm_status s = xm_external_status(shared, "create_context", status, &why, err);
     if (s == XM_OK && !context)
-        s = xm_fail(err, XM_DEVICE, "plugin %s: create_context gave no context",
+        s = xm_fail(err, XM_DEVICE, "plugin %s: create_context returned no context",
                     shared->name);
     if (s == XM_OK) {
         c->context = context;

@@ -66,8 +66,8 @@ check_whole(const char *path, struct xm_error *err)
     if (needed <= n)
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "library '%.300s' is cut off: it has %llu bytes, and its segments lie "
-                   "beyond them",
+                   "library '%.300s' is truncated: it has %llu bytes, and its segments "
+                   "lie beyond them",
                    path, (unsigned long long)n);
 }
 
@@ -92,7 +92,7 @@ make(void *handle, const char *path, struct xm_library **out, struct xm_error *e
         dlclose(handle);
         return xm_fail(err, XM_INVALID,
                        "library '%.300s' has no function " XM_EXT_ENTRY
-                       ": it is no plugin of xemoe",
+                       ": it is not a plugin of xemoe",
                        path);
     }
     struct xm_library *l = xm_calloc(1, sizeof(*l));
@@ -136,7 +136,7 @@ enum xm_status
 xm_library_open(const char *path, struct xm_library **out, struct xm_error *err)
 {
     if (!path[0]) /* dlopen would open the program itself */
-        return xm_fail(err, XM_INVALID, "a plugin's library has no name");
+        return xm_fail(err, XM_INVALID, "the plugin has no library name");
     XM_TRY(check_whole(path, err));
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)

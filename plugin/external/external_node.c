@@ -53,8 +53,9 @@ take_operand(struct call *c, uint32_t i, const xm_ext_tensor *t)
         return take_constant(c, i);
     if (!t || !has_its_bytes(t))
         return xm_fail(&c->err, XM_INVALID,
-                       "operand %u of %s '%s' has not the bytes of its shape", i,
-                       xm_op_info(c->node->op)->text, c->node->name);
+                       "operand %u of %s '%s' does not have the number of bytes that its "
+                       "shape needs",
+                       i, xm_op_info(c->node->op)->text, c->node->name);
     return xm_tensor_from_bytes(&c->in[i], (enum xm_element)t->element, t->rank, t->dim,
                                 t->data, &c->err);
 }

@@ -70,7 +70,7 @@ check_table(const char *name, const xm_ext_ops *ops, struct xm_error *err)
     for (size_t i = 0; i < XM_ARRAY_LEN(pairs); i++) {
         if (has(ops, &pairs[i].has) && !has(ops, &pairs[i].needs))
             return xm_fail(err, XM_INVALID,
-                           "plugin %s has %s and no %s, which goes with it", name,
+                           "plugin %s has %s but no %s, which it then needs", name,
                            pairs[i].has.name, pairs[i].needs.name);
     }
     return XM_OK;
@@ -82,13 +82,13 @@ static enum xm_status
 take_table(struct xm_external *x, const xm_ext_ops *ops, struct xm_error *err)
 {
     if (!ops)
-        return xm_fail(err, XM_INVALID, "plugin %s gave no table of functions", x->name);
+        return xm_fail(err, XM_INVALID, "plugin %s returned no table of functions",
+                       x->name);
     if (ops->version != XM_EXT_VERSION)
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "plugin %s is made for version %u of xemoe/plugin.h, this xemoe has "
-            "version %u: build it anew",
-            x->name, ops->version, XM_EXT_VERSION);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "plugin %s was built for version %u of xemoe/plugin.h, but this "
+                       "xemoe has version %u: build the plugin again",
+                       x->name, ops->version, XM_EXT_VERSION);
     const size_t n = ops->bytes < sizeof(x->ops) ? ops->bytes : sizeof(x->ops);
     memcpy(&x->ops, ops, n);
     return check_table(x->name, &x->ops, err);
@@ -154,10 +154,10 @@ xm_external_status(const struct xm_external *x, const char *function, int32_t st
     const bool is_known = xm_external_is_status(status);
     const enum xm_status s = is_known ? (enum xm_status)status : XM_DEVICE;
     if (!is_known)
-        return xm_fail(err, s, "plugin %s: %s returned %d, which is no status%s%.300s",
+        return xm_fail(err, s, "plugin %s: %s returned %d, which is not a status%s%.300s",
                        x->name, function, status, why->text[0] ? ": " : "", why->text);
     if (!why->text[0])
-        return xm_fail(err, s, "plugin %s: %s failed without a reason: %s", x->name,
+        return xm_fail(err, s, "plugin %s: %s failed without a message: %s", x->name,
                        function, xm_status_text(s));
     return xm_fail(err, s, "plugin %s: %s", x->name, why->text);
 }
@@ -336,8 +336,8 @@ plugin_compile_in(struct xm_plugin *p, struct xm_context *c, struct xm_graph *g,
     if (mine->shared != self(p)->shared) {
         xm_graph_destroy(g);
         return xm_fail(err, XM_INVALID,
-                       "the context is of device %s of another core: its plugin has no "
-                       "part in this one",
+                       "the remote context belongs to device %s of another core: create "
+                       "a context of this core",
                        p->ops->name);
     }
     return compile(p, g, &how, out, err);
@@ -393,7 +393,7 @@ plugin_query_model(struct xm_plugin *p, uint32_t index, struct xm_graph *g,
     xm_ext_error why = {""};
     if (!x->ops.query_model)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "plugin %s does not say which operations it runs", x->name);
+                       "plugin %s does not report which operations it supports", x->name);
     XM_TRY(xm_graph_clone(g, NULL, &copy, err));
     XM_TRY(xm_external_model_create(copy, &model, err));
     struct query q = {model, supported, ctx};

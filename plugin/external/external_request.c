@@ -104,8 +104,9 @@ find_block(const struct external_infer *r, const struct xm_remote *m,
 {
     *out = NULL;
     if (m && m->context != r->owner->context)
-        return xm_fail(err, XM_INVALID,
-                       "the tensor's memory is of another context than the model");
+        return xm_fail(
+            err, XM_INVALID,
+            "the memory of the tensor belongs to another remote context than the model");
     if (m)
         *out = ((const struct xm_external_memory *)m)->block;
     return XM_OK;
@@ -196,8 +197,8 @@ check_result(const struct xm_external *x, const struct xm_port *port,
         if (t->dim[i] < 0 || !xm_bound_has(port->bound[i], t->dim[i]) ||
             !xm_mul_size(n, (uint64_t)t->dim[i], &n))
             return xm_fail(err, XM_DEVICE,
-                           "plugin %s: dimension %u of result '%s' is %lld, the model "
-                           "says from %lld to %lld (-1: any)",
+                           "plugin %s: dimension %u of result '%s' is %lld, expected "
+                           "%lld to %lld (-1: any)",
                            x->name, i, port->name, (long long)t->dim[i],
                            (long long)port->bound[i].min, (long long)port->bound[i].max);
     }
@@ -222,8 +223,8 @@ find_output(struct external_infer *r, uint32_t index, bool needs_data,
         return xm_fail(err, XM_NOT_FOUND, "there is no output %u", index);
     const struct xm_port *port = &ports_of(r)->outputs[index];
     if (!r->has_run)
-        return xm_fail(err, XM_INVALID, "output '%s' has no value before a run has ended",
-                       port->name);
+        return xm_fail(err, XM_INVALID,
+                       "output '%s' has no value before a successful run", port->name);
     XM_TRY(xm_external_status(x, "output", x->ops.output(r->request, index, &given, &why),
                               &why, err));
     XM_TRY(check_result(x, port, &given, needs_data, err));
@@ -336,7 +337,7 @@ static enum xm_status
 no_trace(const struct external_infer *r, struct xm_error *err)
 {
     return xm_fail(err, XM_UNSUPPORTED,
-                   "plugin %s sums times by step and keeps no launches",
+                   "plugin %s sums times by step and offers no trace of launches",
                    plugin_of(r)->name);
 }
 
@@ -408,8 +409,8 @@ make(struct external_infer *r, struct xm_error *err)
     XM_TRY(xm_external_status(x, "create_request", status, &why, err));
     r->request = request;
     return request ? XM_OK
-                   : xm_fail(err, XM_DEVICE, "plugin %s: create_request gave no request",
-                             x->name);
+                   : xm_fail(err, XM_DEVICE,
+                             "plugin %s: create_request returned no request", x->name);
 }
 
 enum xm_status

@@ -202,7 +202,7 @@ static enum xm_status
 parse(struct reader *r, const struct xm_mapped_file *f)
 {
     if (f->n_bytes > MOST_BYTES)
-        return xm_fail(r->err, XM_INVALID, "it has %llu bytes, a list has at most %d",
+        return xm_fail(r->err, XM_INVALID, "it has %llu bytes, at most %d are supported",
                        (unsigned long long)f->n_bytes, MOST_BYTES);
     XM_TRY(xm_xml_parser(r, on_open, on_close, &r->xml, r->err));
     XML_SetStartDoctypeDeclHandler(r->xml, on_doctype);
@@ -233,7 +233,7 @@ xm_plugins_file_read(const char *path, struct xm_plugins_file *out, struct xm_er
     xm_mapped_file_close(&f);
     return s == XM_OK
                ? XM_OK
-               : xm_fail(err, s, "'%.150s' is no list of plugins: %s", path, why.text);
+               : xm_fail(err, s, "'%.150s' is not a list of plugins: %s", path, why.text);
 }
 
 void

@@ -119,7 +119,7 @@ push_value(ov_genai_chat_history *h, yyjson_val *message)
 {
     size_t n = 0;
     if (!yyjson_is_obj(message))
-        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "a message is no JSON object");
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "a message is not a JSON object");
     char *text =
         yyjson_val_write_opts(message, YYJSON_WRITE_NOFLAG, &xm_json_allocator, &n, NULL);
     const ov_genai_chat_history_status_e s = text ? push(h, text, n) : fail_memory();
@@ -155,7 +155,8 @@ ov_genai_chat_history_create_from_json_container(ov_genai_chat_history **history
     if (!history || !xm_api_is(messages, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(messages, '['))
-        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "messages are no JSON array");
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON,
+                    "the messages are not a JSON array");
     ov_genai_chat_history_status_e s = ov_genai_chat_history_create(&h);
     if (s == OV_GENAI_CHAT_HISTORY_OK)
         s = push_all(h, &messages->text);
@@ -206,7 +207,7 @@ ov_genai_chat_history_push_back(ov_genai_chat_history *history,
     if (!xm_api_is(history, XM_API_HISTORY) || !xm_api_is(message, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(message, '{'))
-        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "a message is no JSON object");
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "a message is not a JSON object");
     return push(history, xm_strbuf_text(&message->text), message->text.n);
 }
 
@@ -262,7 +263,7 @@ ov_genai_chat_history_get_message(const ov_genai_chat_history *history, size_t i
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (index >= history->n)
         return fail(OV_GENAI_CHAT_HISTORY_OUT_OF_BOUNDS,
-                    "the history has fewer messages");
+                    "the history has fewer messages than the index requires");
     return give_copy(&history->messages[index], "", message);
 }
 
@@ -322,7 +323,7 @@ ov_genai_chat_history_set_tools(ov_genai_chat_history *history,
     if (!xm_api_is(history, XM_API_HISTORY) || !xm_api_is(tools, XM_API_JSON))
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(tools, '['))
-        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "tools are no JSON array");
+        return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON, "the tools are not a JSON array");
     return set_text(&history->tools, xm_strbuf_text(&tools->text), tools->text.n);
 }
 
@@ -343,7 +344,7 @@ ov_genai_chat_history_set_extra_context(ov_genai_chat_history *history,
         return OV_GENAI_CHAT_HISTORY_INVALID_PARAM;
     if (!is(extra_context, '{'))
         return fail(OV_GENAI_CHAT_HISTORY_INVALID_JSON,
-                    "an extra context is no JSON object");
+                    "the extra context is not a JSON object");
     return set_text(&history->extra, xm_strbuf_text(&extra_context->text),
                     extra_context->text.n);
 }

@@ -25,7 +25,7 @@ xm_genai_give(const struct xm_strbuf *text, char *output, size_t *output_size)
     if (!output)
         return true;
     if (room < *output_size) {
-        xm_api_fail(OUT_OF_BOUNDS, "a text takes %zu bytes: the buffer has %zu",
+        xm_api_fail(OUT_OF_BOUNDS, "the text needs %zu bytes, but the buffer has %zu",
                     *output_size, room);
         return false;
     }

@@ -85,9 +85,10 @@ xm_genai_config_add_stop_id(ov_genai_generation_config *c, int64_t id,
     if (xm_genai_config_has_stop_id(c, id))
         return XM_OK;
     if (c->n_stop_ids == MOST_STOP_IDS)
-        return xm_fail(err, XM_INVALID,
-                       "more than %d ids end a text, the first too many is %" PRId64,
-                       MOST_STOP_IDS, id);
+        return xm_fail(
+            err, XM_INVALID,
+            "there are more than %d stop token ids; the first one too many is %" PRId64,
+            MOST_STOP_IDS, id);
     int64_t *grown =
         xm_grow(c->stop_ids, &c->stop_ids_room, c->n_stop_ids + 1, sizeof(*grown));
     if (!grown)
@@ -306,7 +307,7 @@ read_stops(yyjson_val *root, const char *name, ov_genai_generation_config *c,
         yyjson_val *one = is_list ? yyjson_arr_get(value, i) : value;
         strings[i] = yyjson_get_str(one);
         if (!strings[i])
-            s = wrong_type(one, name, "a string or a list of them", err);
+            s = wrong_type(one, name, "a string or a list of strings", err);
     }
     if (s == XM_OK)
         s = set_stops(c, strings, n, err);

@@ -54,7 +54,7 @@ run_history(struct xm_genai_call *call, const ov_genai_chat_history *h,
     XM_TRY(need_template(call->pipe, err));
     return h->n > 0 ? run_messages(call, h, err)
                     : xm_fail(err, XM_INVALID,
-                              "the history is empty, expected a message to answer");
+                              "the chat history is empty, expected a message to answer");
 }
 
 /* Appends the answer to the chat: the first text, without the echoed prompt. */

@@ -105,7 +105,7 @@ take_own(struct properties *p, const char *key, const char *value, bool *is_own,
     /* the only property whose value is not text */
     return strcmp(key, "CACHE_ENCRYPTION_CALLBACKS") != 0
                ? XM_OK
-               : xm_fail(err, XM_UNSUPPORTED, "%s is not offered", key);
+               : xm_fail(err, XM_UNSUPPORTED, "%s is not supported", key);
 }
 
 static ov_status_e

@@ -55,8 +55,8 @@ find_config(struct run *r, struct xm_error *err)
         (r->config.num_return_sequences == 1 && r->config.num_beams <= 1))
         return XM_OK;
     return xm_fail(err, XM_UNSUPPORTED,
-                   "a streamer shows one text as it is made, num_return_sequences is "
-                   "%zu and num_beams %zu",
+                   "a streamer supports one text without beams, but num_return_sequences "
+                   "is %zu and num_beams is %zu",
                    r->config.num_return_sequences, r->config.num_beams);
 }
 
@@ -112,11 +112,10 @@ find_limit(struct run *r, struct xm_error *err)
         g->max_tokens = c->max_new_tokens;
     } else if (c->max_length != SIZE_MAX) {
         if (c->max_length <= r->prompt.n)
-            return xm_fail(
-                err, XM_INVALID,
-                "the prompt has %zu token%s, which leaves none for an answer in "
-                "a max_length of %zu",
-                r->prompt.n, r->prompt.n == 1 ? "" : "s", c->max_length);
+            return xm_fail(err, XM_INVALID,
+                           "the prompt has %zu token%s, which leaves no token for an "
+                           "answer within max_length, %zu",
+                           r->prompt.n, r->prompt.n == 1 ? "" : "s", c->max_length);
         g->max_tokens = c->max_length - r->prompt.n;
     } else {
         g->context = r->call->pipe->package->facts.context;

@@ -46,10 +46,11 @@ why_not(const struct xm_program *p)
     if (!p->config.ahead)
         return "XM_AHEAD is NO";
     if (!p->is_ragged || p->chosen_rows == XM_NO_VALUE)
-        return "sequences of the model cannot be mixed";
+        return "the model cannot run sequences of different lengths together";
     if (p->n_host_steps || p->expert_caches)
-        return "a step needs the host";
-    return p->config.profiling ? "launches are measured (PERF_COUNT)" : NULL;
+        return "the model has steps that run on the host";
+    return p->config.profiling ? "the device times of kernels are measured (PERF_COUNT)"
+                               : NULL;
 }
 
 /* Returns the description of a choice of the likeliest token; xm_choose_add adds what texts
@@ -140,9 +141,9 @@ xm_ahead_create(struct xm_request *r, uint32_t ids, uint32_t positions,
 {
     const char *reason = why_not(r->program);
     if (!reason && xm_queue_measures(r->queue))
-        reason = "the queue measures launches";
+        reason = "the queue measures the device times of kernels";
     if (reason)
-        return xm_fail(err, XM_UNSUPPORTED, "no tokens are chosen on the device: %s",
+        return xm_fail(err, XM_UNSUPPORTED, "the device cannot choose tokens: %s",
                        reason);
     struct xm_ahead *a = xm_calloc(1, sizeof(*a));
     if (!a)
@@ -181,9 +182,9 @@ check_kind(const struct xm_ahead *a, const struct xm_choose_desc *desc,
            struct xm_error *err)
 {
     if (desc->draws && !xm_choose_is_fast(a->request->program->engine))
-        return xm_fail(err, XM_UNSUPPORTED, "the host draws tokens faster");
+        return xm_fail(err, XM_UNSUPPORTED, "the host draws random tokens faster");
     if (a->request->hook)
-        return xm_fail(err, XM_UNSUPPORTED, "a hook reads the operands of every step");
+        return xm_fail(err, XM_UNSUPPORTED, "the operands of every step are observed");
     return XM_OK;
 }
 
@@ -245,7 +246,7 @@ get_ready(struct xm_ahead *a, const struct xm_device_choices *c, struct xm_error
     XM_TRY(take_kernels(a, c, err));
     XM_TRY(make_room(a, c->n, err));
     if (!a->result && !a->request->enqueues_counted)
-        return xm_fail(err, XM_UNSUPPORTED, "the host does not see the device's memory");
+        return xm_fail(err, XM_UNSUPPORTED, "the host cannot read the device's memory");
     return make_seen(a, c, err);
 }
 

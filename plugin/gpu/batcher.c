@@ -35,15 +35,16 @@ find_ports(struct xm_batcher *b, struct xm_error *err)
             b->port[f] == UINT32_MAX ? NULL : &p->ports.inputs[b->port[f]].type;
         if (t && (t->shape.rank != rank_of(f) || !xm_element_is_int(t->element)))
             return xm_fail(err, XM_UNSUPPORTED,
-                           "input '%s' is %s of rank %u, expected integers of rank %u",
+                           "input '%s' has element type %s and rank %u, expected "
+                           "integers of rank %u",
                            xm_feed_names[f], xm_element_text(t->element), t->shape.rank,
                            rank_of(f));
     }
     return b->port[XM_FEED_SAMPLES] != UINT32_MAX
                ? XM_OK
                : xm_fail(err, XM_UNSUPPORTED,
-                         "the model has not been compiled for sequences "
-                         "(XM_SEQUENCES=YES)");
+                         "the model is not compiled for sequences: compile it with "
+                         "XM_SEQUENCES=YES");
 }
 
 static enum xm_status
@@ -51,8 +52,8 @@ check_program(const struct xm_program *p, struct xm_error *err)
 {
     if (!p->kv_pool || p->host_states)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the model has %s: its context cannot be kept by sequences",
-                       p->kv_pool ? "states that no attention reads" : "no states");
+                       "the model has %s, so sequences cannot hold its context",
+                       p->kv_pool ? "states that are not a KV cache" : "no states");
     if (p->ports.n_outputs == 0 || p->ports.outputs[0].type.element != XM_F32 ||
         p->ports.outputs[0].type.shape.rank != 3)
         return xm_fail(err, XM_UNSUPPORTED,
@@ -117,16 +118,17 @@ check_entries(const struct xm_batcher_entry *list, uint32_t n, struct xm_error *
         return xm_fail(err, XM_INVALID, "a run of no sequences");
     for (uint32_t i = 0; i < n; i++) {
         if (list[i].n == 0)
-            return xm_fail(err, XM_INVALID, "there are no tokens to feed to sequence %u",
+            return xm_fail(err, XM_INVALID, "there are no tokens to run for sequence %u",
                            i);
         if (list[i].n > INT32_MAX)
             return xm_fail(err, XM_INVALID,
-                           "sequence %u: %" PRIu64 " tokens; 2^31 - 1 are possible", i,
-                           list[i].n);
+                           "sequence %u: %" PRIu64
+                           " tokens are too many, at most 2^31 - 1 are supported",
+                           i, list[i].n);
         if (list[i].wanted > list[i].n)
             return xm_fail(err, XM_INVALID,
-                           "sequence %u: logits of %" PRIu64
-                           " tokens are wanted, %" PRIu64 " are fed",
+                           "sequence %u: the logits of %" PRIu64
+                           " tokens are requested, but only %" PRIu64 " tokens are run",
                            i, list[i].wanted, list[i].n);
     }
     return XM_OK;
@@ -206,7 +208,7 @@ xm_batcher_choose(struct xm_batcher *b, struct xm_kv_sequence *const *sequences,
         return xm_ahead_choose(b->ahead, sequences, c, err);
     if (!has_run_one_of_each(b, sequences, c->n))
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the batch has run other tokens than one of each sequence");
+                       "the last run of the batch was not one token for each sequence");
     if (create_ahead(b, &why) != XM_OK)
         return xm_fail(err, XM_UNSUPPORTED, "%s", why.text);
     const enum xm_status status = xm_ahead_choose(b->ahead, sequences, c, err);

@@ -49,25 +49,25 @@ read_header(struct reader *r)
 {
     const uint64_t n = r->from->n_bytes;
     if (!xm_blob_recognises(r->from))
-        return xm_fail(r->err, XM_INVALID, "this is no compiled model of xemoe's");
+        return xm_fail(r->err, XM_INVALID, "this is not a compiled model of xemoe");
     if (n < sizeof(r->h))
-        return fail_damaged(r, "it is cut within its header");
+        return fail_damaged(r, "it is truncated within its header");
     memcpy(&r->h, r->from->bytes, sizeof(r->h));
     if (r->h.byte_order != XM_BLOB_BYTE_ORDER)
         return xm_fail(r->err, XM_UNSUPPORTED,
-                       "the compiled model is of a machine with another byte order");
+                       "the compiled model comes from a machine with another byte order");
     if (r->h.version != XM_BLOB_VERSION)
         return xm_fail(r->err, XM_UNSUPPORTED,
-                       "the compiled model has format %u, this xemoe reads %d: compile "
-                       "the model again",
+                       "the compiled model has format version %u, but this xemoe reads "
+                       "version %d: compile the model again",
                        r->h.version, XM_BLOB_VERSION);
     if (xm_blob_header_checksum(&r->h) != r->h.checksum)
-        return fail_damaged(r, "its header's checksum is wrong");
+        return fail_damaged(r, "the checksum of its header is wrong");
     /* the caller's bytes may be longer than the blob: a NUL, the rest of a buffer */
     if (r->h.n_bytes > n)
         return xm_fail(r->err, XM_INVALID,
                        "the compiled model is damaged: it has %" PRIu64
-                       " bytes, and was written with %" PRIu64,
+                       " bytes, but was written with %" PRIu64,
                        n, r->h.n_bytes);
     return XM_OK;
 }
@@ -90,11 +90,11 @@ check_section(struct reader *r, enum xm_blob_section i)
 {
     const struct xm_blob_range *s = &r->h.section[i];
     if (!fits(s->offset, s->n_bytes, r->h.n_bytes) || s->offset % XM_BLOB_ALIGN)
-        return fail_damaged(r, "a section does not lie in it");
+        return fail_damaged(r, "a section lies outside the file");
     if (i != XM_BLOB_BYTES && xm_checksum(section(r, i), s->n_bytes) != s->checksum)
-        return fail_damaged(r, "a checksum is wrong");
+        return fail_damaged(r, "the checksum of a section is wrong");
     if (i <= XM_BLOB_PASSES && (s->n_bytes == 0 || section(r, i)[s->n_bytes - 1] != 0))
-        return fail_damaged(r, "a text has no end");
+        return fail_damaged(r, "a text is not terminated");
     return XM_OK;
 }
 
@@ -110,14 +110,14 @@ fail_identity(struct reader *r, const char *blob, const char *here)
         const size_t word = strcspn(here, " \n");
         if (n != m || memcmp(blob, here, n) != 0)
             return xm_fail(r->err, XM_UNSUPPORTED,
-                           "the model was compiled for %.*s, here it is %.*s: compile it "
-                           "again",
+                           "the model was compiled for %.*s, but here it is %.*s: "
+                           "compile the model again",
                            (int)(n < 200 ? n : 200), blob,
                            (int)(word < m ? m - word - 1 : 0), here + word + 1);
         blob += n + (blob[n] == '\n');
         here += m + (here[m] == '\n');
     }
-    return fail_damaged(r, "it does not say whose it is");
+    return fail_damaged(r, "it does not name its device");
 }
 
 static enum xm_status
@@ -179,8 +179,8 @@ open_file(struct reader *r, const char *absolute, const char *relative,
     xm_strbuf_free(&path);
     if (s == XM_OK || xm_file_mapping_open(absolute, out, &why) == XM_OK)
         return XM_OK;
-    return xm_fail(r->err, why.status, "a file that the compiled model needs: %s",
-                   why.text);
+    return xm_fail(r->err, why.status,
+                   "the compiled model needs a file that cannot be opened: %s", why.text);
 }
 
 static enum xm_status
@@ -192,8 +192,8 @@ check_file(struct reader *r, const struct xm_blob_file *said,
         return XM_OK;
     return xm_fail(
         r->err, XM_UNSUPPORTED,
-        "'%.300s' has changed since the model was compiled, or is a copy with a "
-        "time of change of its own (cp -p keeps it): compile it again",
+        "'%.300s' has changed since the model was compiled, or is a copy with another "
+        "modification time (cp -p keeps the time): compile the model again",
         f->path);
 }
 
@@ -204,7 +204,7 @@ read_files(struct reader *r)
     const struct xm_blob_file *files =
         (const struct xm_blob_file *)section(r, XM_BLOB_FILES);
     if (r->h.n_files > s->n_bytes / sizeof(*files))
-        return fail_damaged(r, "it names more files than it has room for");
+        return fail_damaged(r, "it names more files than its list of files can hold");
     r->files = xm_calloc(r->h.n_files + 1, sizeof(struct xm_mapping *));
     if (!r->files)
         return xm_no_memory(r->err, "a list of files");
@@ -241,7 +241,7 @@ resolve(struct reader *r, const struct xm_blob_view *v, struct xm_bytes *out,
     const struct xm_mapped_file *f =
         v->file && v->file <= r->h.n_files ? &r->files[v->file - 1]->file->file : NULL;
     if ((v->file && !f) || !fits(v->offset, v->n_bytes, f ? f->n_bytes : own->n_bytes))
-        return xm_fail(err, XM_INVALID, "its bytes are beyond what there is");
+        return xm_fail(err, XM_INVALID, "its bytes lie outside the file");
     out->p = (f ? f->bytes : section(r, XM_BLOB_BYTES)) + v->offset;
     out->n = v->n_bytes;
     return f || xm_checksum(out->p, out->n) == v->checksum
@@ -342,7 +342,7 @@ read_reports(struct reader *r, struct xm_blob *out)
         const size_t n = strcspn(line, "\n");
         if (out->n_reports == most ||
             !read_report(line, n, &out->reports[out->n_reports++]))
-            return fail_damaged(r, "it names a pass that there is not");
+            return fail_damaged(r, "it names an unknown pass");
         line += n + (line[n] == '\n');
     }
     return XM_OK;
@@ -414,7 +414,7 @@ xm_blob_model_file(const struct xm_import *from, struct xm_strbuf *out,
     if (s == XM_OK)
         s = read_files(&r);
     if (s == XM_OK && r.h.n_files == 0)
-        s = xm_fail(&why, XM_NOT_FOUND, "the compiled model refers to no file");
+        s = xm_fail(&why, XM_NOT_FOUND, "the compiled model does not refer to any file");
     if (s == XM_OK)
         xm_strbuf_add(out, r.files[0]->file->path);
     close_files(&r);
@@ -458,7 +458,8 @@ set_line(struct xm_config *c, const char *line, size_t n, struct xm_error *err)
     char buffer[XM_OPTION_TEXT + 64];
     const size_t key = strcspn(line, " \n");
     if (n >= sizeof(buffer) || key >= n)
-        return xm_fail(err, XM_INVALID, "the compiled model is damaged: an option");
+        return xm_fail(err, XM_INVALID,
+                       "the compiled model is damaged: an option is malformed");
     memcpy(buffer, line, n);
     buffer[key] = buffer[n] = '\0';
     return xm_config_set(c, buffer, buffer + key + 1, err);

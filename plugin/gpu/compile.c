@@ -25,8 +25,8 @@ can_run(const void *ctx, enum xm_op op, const union xm_attr *attr,
 {
     const struct xm_lower_question q = {ctx, attr, in, n_in};
     const struct xm_lower_op *row = xm_lower_op(op);
-    *why_not =
-        row && row->why_not ? row->why_not(&q) : "nobody says whether it can be run";
+    *why_not = row && row->why_not ? row->why_not(&q)
+                                   : "the device does not support this operation";
     return *why_not == NULL;
 }
 
@@ -146,8 +146,8 @@ say_without_onednn(struct xm_strbuf *rules, const char *device, const char *why)
             xm_strbuf_printf(&kept, "%.*s\n", (int)n, line);
         line += n + (line[n] == '\n');
     }
-    xm_strbuf_printf(&kept, "%sNO: oneDNN's GPU engine is not used on %s: %s\n", option,
-                     device, why);
+    xm_strbuf_printf(&kept, "%sNO: oneDNN's GPU engine cannot be used on %s: %s\n",
+                     option, device, why);
     xm_strbuf_free(rules);
     *rules = kept;
 }
@@ -166,7 +166,7 @@ open_onednn(struct xm_program *p, struct xm_strbuf *rules, struct xm_error *err)
         return XM_OK;
     if (xm_onednn_open(p->engine, &p->onednn, &why) == XM_OK) {
         if (onednn_note(p))
-            xm_log(XM_LOG_INFO, "%s: our own kernels multiply quantised weights",
+            xm_log(XM_LOG_INFO, "%s: xemoe's own kernels multiply quantised weights",
                    onednn_note(p));
         return XM_OK;
     }
@@ -174,8 +174,9 @@ open_onednn(struct xm_program *p, struct xm_strbuf *rules, struct xm_error *err)
     bool insists = xm_config_user_set(&p->config, XM_OPTION_use_onednn);
     bool warns = insists && !plans && !atomic_exchange(&warned, true);
     xm_log(warns ? XM_LOG_WARNING : XM_LOG_INFO,
-           "oneDNN's GPU engine is not used on %s: %s%s", xm_engine_info(p->engine)->name,
-           why.text, warns ? ", so GPU_USE_ONEDNN=YES has no effect" : "");
+           "oneDNN's GPU engine cannot be used on %s: %s%s",
+           xm_engine_info(p->engine)->name, why.text,
+           warns ? ", so GPU_USE_ONEDNN=YES has no effect" : "");
     if (insists && why.status != XM_UNSUPPORTED)
         return xm_fail(err, why.status,
                        "%s: drop GPU_USE_ONEDNN=YES to run without oneDNN", why.text);
@@ -197,7 +198,7 @@ finalise_config(struct xm_program *p, const struct xm_graph *g, struct xm_error 
     if (s == XM_OK)
         s = open_onednn(p, &why, err);
     if (s == XM_OK && onednn_note(p))
-        xm_strbuf_printf(&why, "%s: our own kernels multiply quantised weights\n",
+        xm_strbuf_printf(&why, "%s: xemoe's own kernels multiply quantised weights\n",
                          onednn_note(p));
     p->rules_text = xm_strbuf_take(&why);
     XM_TRY(s);

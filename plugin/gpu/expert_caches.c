@@ -39,13 +39,13 @@ say_size(const struct xm_program *p, uint64_t whole)
         return;
     if (slots)
         xm_log(XM_LOG_INFO,
-               "a cache of %.0f MiB holds %" PRIu64 " of the %" PRIu64
+               "an expert cache of %.0f MiB holds %" PRIu64 " of the %" PRIu64
                " experts in host memory",
                (double)p->expert_cache_bytes / mib, slots, experts);
     else if (xm_config_user_set(&p->config, XM_OPTION_expert_cache))
         xm_log(XM_LOG_WARNING,
-               "there is no expert cache: %u MiB are too little for the experts of one "
-               "token in every layer, which are %.0f MiB in all",
+               "there is no expert cache: %u MiB cannot hold the experts of one token in "
+               "every layer; the experts in host memory take %.0f MiB in all",
                p->config.expert_cache, (double)whole / mib);
 }
 
@@ -62,7 +62,7 @@ create_all(struct xm_program *p, uint64_t whole, struct xm_queue *queue,
         enum xm_status status =
             xm_moe_cache_create(s->primitive, share, queue, &s->experts, err);
         if (status != XM_OK) {
-            xm_error_prefix(err, "the cache of experts of '%s'", s->name);
+            xm_error_prefix(err, "the expert cache of '%s'", s->name);
             return status;
         }
         p->expert_cache_bytes += s->experts ? xm_buffer_bytes(s->experts->memory) : 0;
@@ -90,7 +90,7 @@ xm_expert_caches_create(struct xm_program *p, struct xm_error *err)
         return XM_OK;
     p->expert_caches = xm_calloc(1, sizeof(*p->expert_caches));
     if (!p->expert_caches)
-        return xm_no_memory(err, "the caches of experts");
+        return xm_no_memory(err, "the expert caches");
     pthread_mutex_init(&p->expert_caches->lock, NULL);
     XM_TRY(xm_queue_create(p->engine, &queue, err));
     enum xm_status s = create_all(p, whole, queue, &why);
@@ -124,7 +124,7 @@ xm_expert_caches_drop(struct xm_program *p)
     bool any = p->expert_cache_bytes > 0;
     if (any)
         xm_log(XM_LOG_WARNING,
-               "the cache of experts is given up: a run needs some of its %.0f MiB",
+               "the expert cache is released, because a run needs some of its %.0f MiB",
                (double)p->expert_cache_bytes / mib);
     destroy_all(p);
     pthread_mutex_unlock(&c->lock);

@@ -106,7 +106,8 @@ compiled_read_rate(struct xm_compiled *c, double seconds, double *out,
     if (seconds <= 0.0)
         return xm_kept_rate_load(dir, device, "reading", out)
                    ? XM_OK
-                   : xm_fail(err, XM_NOT_FOUND, "no streaming rate is kept");
+                   : xm_fail(err, XM_NOT_FOUND,
+                             "no read rate is recorded for this device");
     for (uint32_t i = 0; i < p->n_weights && n < MOST; i++) {
         if (p->weights[i]->host.experts == 1)
             dense[n++] = p->weights[i]->data;

@@ -108,8 +108,8 @@ remote_grow(struct xm_remote *base, uint64_t bytes, struct xm_error *err)
     struct gpu_remote *m = (struct gpu_remote *)base;
     if (m->is_foreign)
         return xm_fail(err, XM_INVALID,
-                       "the tensor's memory is shared: it has %llu bytes, the new shape "
-                       "needs %llu",
+                       "the tensor uses shared memory, which has %llu bytes, but the new "
+                       "shape needs %llu",
                        (unsigned long long)base->bytes, (unsigned long long)bytes);
     return make_memory(m, bytes, err);
 }
@@ -132,7 +132,8 @@ enum xm_status
 xm_gpu_buffer_of(struct xm_remote *m, struct xm_buffer **out, struct xm_error *err)
 {
     if (m->ops != &remote_ops)
-        return xm_fail(err, XM_INVALID, "the tensor's memory is another device's");
+        return xm_fail(err, XM_INVALID,
+                       "the memory of the tensor belongs to another device");
     *out = ((struct gpu_remote *)m)->buffer;
     return XM_OK;
 }
@@ -256,8 +257,8 @@ xm_gpu_context_device(const struct xm_context *c, const char *plugin, uint32_t *
                       struct xm_error *err)
 {
     if (c->ops != &context_ops || strcmp(as_gpu(c)->plugin, plugin) != 0)
-        return xm_fail(err, XM_INVALID, "the context is of another device than %s",
-                       plugin);
+        return xm_fail(err, XM_INVALID,
+                       "the remote context belongs to another device than %s", plugin);
     *index = as_gpu(c)->index;
     return XM_OK;
 }
@@ -278,5 +279,5 @@ xm_gpu_context_engine(struct xm_context *base, struct xm_open_engines *own,
     }
     xm_engine_unref(engine);
     return xm_fail(err, XM_INVALID,
-                   "the context is another core's own, or its device has been lost");
+                   "the remote context belongs to another core, or its device is lost");
 }

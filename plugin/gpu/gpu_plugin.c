@@ -194,7 +194,8 @@ take_cached(struct gpu_plugin *p, struct xm_gpu_compiled *c, const char *path,
     }
     xm_free(own);
     if (s != XM_OK && s != XM_NOT_FOUND)
-        xm_log(XM_LOG_INFO, "%s is not used: %s", path, why.text);
+        xm_log(XM_LOG_INFO, "the cached compiled model %s is not used: %s", path,
+               why.text);
     return s == XM_OK;
 }
 
@@ -461,7 +462,7 @@ find_place(const struct gpu_plugin *p, struct xm_shared_cl *share, uint32_t n,
     while (index < p->n && p->devices[index] != device)
         index++;
     if (index == p->n || (asked && asked != index))
-        return xm_fail(err, XM_INVALID, "the OpenCL context is of %s, not of %s.%u",
+        return xm_fail(err, XM_INVALID, "the OpenCL context belongs to %s, not to %s.%u",
                        p->infos[device].name, p->ops.name, asked);
     *out = (struct xm_gpu_place){p->ops.name, index, (uint32_t)device};
     return XM_OK;

@@ -263,12 +263,13 @@ sequence_identify(const struct xm_sequence *s, struct xm_strbuf *out,
     const struct xm_program *p = xm_gpu_compiled_of(s->compiled)->program;
     if (!p->graph)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the model's graph is not kept, so its sequences cannot be");
+                       "sequences cannot be saved, because the compiled model has not "
+                       "kept its graph");
     const char *variable = xm_model_cache_obstacle();
     if (variable)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "%s is set, and later runs would take the positions for those of "
-                       "the model as it is",
+                       "sequences cannot be saved while %s is set, because later runs "
+                       "could take the positions for those of the unchanged model",
                        variable);
     xm_model_cache_identify(p->graph, &p->config, xm_engine_info(p->engine),
                             "sequence 2\n", out);
@@ -349,7 +350,7 @@ xm_gpu_create_sequence(struct xm_compiled *c, struct xm_sequence **out,
     struct xm_kv_sequence *kv = NULL;
     if (!p->kv_pool || p->host_states)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the model has no context that sequences could hold");
+                       "the model has no KV cache that sequences could hold");
     XM_TRY(xm_kv_sequence_create(p->kv_pool, &kv, err));
     return wrap_sequence(kv, out, err);
 }
@@ -390,7 +391,8 @@ batch_run(struct xm_batch *base, const struct xm_batch_row *rows, uint32_t n,
         const struct xm_batch_row *row = &rows[i];
         if (row->sequence->compiled != base->compiled)
             return xm_fail(err, XM_INVALID,
-                           "row %u of the batch: the sequence is another model's", i);
+                           "row %u of the batch: the sequence belongs to another model",
+                           i);
         b->entries[i] = (struct xm_batcher_entry){kv_of(row->sequence), row->ids, row->n,
                                                   row->wanted};
     }

@@ -234,7 +234,8 @@ fail_twice(const struct xm_intake *f, const struct xm_kv_sequence *sequence,
         if (f->rows[i].sequence == sequence)
             at[found++] = i;
     }
-    return xm_fail(err, XM_INVALID, "sequences %u and %u are the same one", at[0], at[1]);
+    return xm_fail(err, XM_INVALID, "entries %u and %u name the same sequence", at[0],
+                   at[1]);
 }
 
 /* Refuses a sequence that is in two rows. Sorts the sequences, in the memory of the chunk's list,

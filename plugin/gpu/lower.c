@@ -255,8 +255,8 @@ lower_node(struct xm_lower *l, struct xm_node *n)
     case XM_OP_MOE:
     case XM_OP_MOE_COMPRESSED:
         return xm_fail(l->err, XM_UNSUPPORTED,
-                       "%s '%s' reached lowering: neither FuseMOE3GemmCompressed nor "
-                       "LowerUnfusedMoE has taken it",
+                       "%s '%s' cannot run: neither FuseMOE3GemmCompressed nor "
+                       "LowerUnfusedMoE has replaced it",
                        xm_op_info(n->op)->text, n->name);
     default:
         break;
@@ -282,11 +282,12 @@ touch(struct xm_program *p, uint32_t id, uint32_t step, bool writes, struct xm_e
     struct xm_program_value *v = &p->values[xm_program_root(p, id)];
     const bool is_made = v->place == XM_PLACE_ACTIVATION || v->place == XM_PLACE_OUTPUT;
     if (writes && !is_made)
-        return xm_fail(err, XM_INVALID, "step %u would write value %u, which is given",
+        return xm_fail(err, XM_INVALID,
+                       "step %u would write value %u, which is an input or a constant",
                        step, id);
     if (!writes && is_made && v->first == UINT32_MAX)
         return xm_fail(err, XM_INVALID,
-                       "step %u would read value %u, which none before it writes", step,
+                       "step %u would read value %u, which no earlier step writes", step,
                        id);
     if (v->first == UINT32_MAX)
         v->first = step;

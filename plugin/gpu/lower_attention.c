@@ -28,7 +28,8 @@ find_layer(struct xm_lower *l, const struct xm_attention_attr *a,
     }
     struct xm_kv_page page;
     if (!xm_attention_page(d, &page))
-        return xm_fail(l->err, XM_UNSUPPORTED, "a page of its cache has no size");
+        return xm_fail(l->err, XM_UNSUPPORTED,
+                       "the size of a page of its KV cache overflows");
     struct xm_kv_layer *list = xm_realloc(p->kv, (p->n_kv + 1) * sizeof(*list));
     if (!list)
         return xm_no_memory(l->err, "the list of cached layers");
@@ -123,7 +124,8 @@ lower_attention(struct xm_lower *l, struct xm_node *n)
     desc.heads_kv = l->p->kv[layer].heads; /* K, V may be those of another layer */
     if (l->p->kv[layer].d != desc.d || l->p->kv[layer].dv != desc.dv)
         return xm_fail(l->err, XM_UNSUPPORTED,
-                       "it reads a cache of heads of %u and %u, its own have %u and %u",
+                       "it reads a KV cache with heads of %u and %u elements, but its "
+                       "own heads have %u and %u",
                        l->p->kv[layer].d, l->p->kv[layer].dv, desc.d, desc.dv);
     XM_TRY(host_input(l, xm_in(n, XM_ATTENTION_BEAM_IDX), "beam index", &l->p->beam_idx));
     XM_TRY(host_input(l, xm_in(n, XM_ATTENTION_KEY_MASK), "key mask", &l->p->key_mask));

@@ -176,10 +176,9 @@ add_results(struct building *b)
             if (has_unknown_size(&n->out[i]) && !n->out[i].uses)
                 continue; /* no node reads it: the new value of a state, say */
             if (has_unknown_size(&n->out[i]))
-                return xm_fail(
-                    b->l->err, XM_UNPLANNED,
-                    "the size of its result depends on data and is needed where sizes "
-                    "must be planned");
+                return xm_fail(b->l->err, XM_UNPLANNED,
+                               "the size of its result depends on data, but a step on "
+                               "the device needs the size in advance");
             XM_TRY(xm_lower_result(b->l, n, i, XM_DYNAMIC, &b->operands[b->n_operands]));
             b->region.values[b->n_operands++] = &n->out[i];
         }

@@ -167,7 +167,7 @@ why_not_linear(const struct xm_lower_question *q)
     for (uint32_t i = XM_LINEAR_W; i < q->n_in && !why; i += XM_LINEAR_SEGMENT) {
         const struct xm_weight *w = xm_asked_weight(q->in[i]);
         if (!first || !w)
-            return "a matrix is not a stored weight";
+            return "a matrix of the product is not a stored weight";
         why = xm_linear_supports(q->device, w, XM_F32, XM_F32);
         if (!why)
             why = xm_linear_cannot_join(first, w);

@@ -152,7 +152,7 @@ why_not_row_chain(const struct xm_lower_question *q)
 {
     struct xm_row_chain chain;
     if (xm_row_chain_parse(q->attr->row_chain.steps, &chain, NULL) != XM_OK)
-        return "its steps are no chain";
+        return "its steps are not a valid row chain";
     return xm_row_chain_supports(&chain, xm_asked_last_size(q->in[0]));
 }
 

@@ -89,10 +89,10 @@ convert_constant(const struct xm_data *data, enum xm_element from, enum xm_eleme
                  uint64_t n, void **out, uint64_t *n_bytes, struct xm_error *err)
 {
     if (!xm_element_bytes(to, n, n_bytes) || *n_bytes > LARGEST_PLAIN_CONSTANT)
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "a constant of %llu elements is not a weight and too large to expand",
-            (unsigned long long)n);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "a constant of %llu elements is not a stored weight and is too "
+                       "large to expand",
+                       (unsigned long long)n);
     *out = xm_malloc((size_t)*n_bytes);
     if (!*out)
         return xm_no_memory(err, "a constant");
@@ -118,10 +118,10 @@ expand_weight(const struct xm_weight *w, void **out, uint64_t *n_bytes,
     uint64_t rows = w->experts * w->rows;
     *n_bytes = rows * w->cols * sizeof(float);
     if (*n_bytes > LARGEST_PLAIN_CONSTANT)
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "a weight of %llu bytes feeds an operation that cannot read weights",
-            (unsigned long long)xm_weight_bytes(w));
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "a weight of %llu bytes is read by an operation that does not "
+                       "support stored weights",
+                       (unsigned long long)xm_weight_bytes(w));
     float *f = *out = xm_malloc((size_t)*n_bytes);
     if (!f)
         return xm_no_memory(err, "a constant");
@@ -182,7 +182,7 @@ fail_early(struct xm_lower *l, const struct xm_node *n)
     return xm_fail(l->err, has_regions ? XM_UNPLANNED : XM_INVALID,
                    "%%%u %s '%s' is used before it is computed%s", n->id,
                    xm_op_info(n->op)->text, n->name,
-                   has_regions ? ", beside sizes that depend on data" : "");
+                   has_regions ? " (the graph has sizes that depend on data)" : "");
 }
 
 enum xm_status

@@ -151,8 +151,8 @@ xm_model_cache_open(const char *path, const struct xm_cache_cipher *cipher,
     XM_TRY(xm_import_open(path, out, err));
     enum xm_status s = cipher->decrypt ? decrypt(out, cipher->decrypt, err) : XM_OK;
     if (s == XM_OK && !xm_blob_recognises(out))
-        s = xm_fail(err, XM_INVALID, "it is no compiled model%s",
-                    cipher->decrypt ? ", or one of another key" : "");
+        s = xm_fail(err, XM_INVALID, "it is not a compiled model%s",
+                    cipher->decrypt ? ", or it was encrypted with another key" : "");
     if (s != XM_OK)
         xm_import_close(out);
     return s;
@@ -205,5 +205,6 @@ xm_model_cache_store(const char *path, const struct xm_cache_cipher *cipher,
     if (xm_folder_make(p->config.cache_dir) != 0)
         return; /* the cache of kernels has logged the failure */
     if (xm_export_file(write_entry, &e, path, &err) != XM_OK)
-        xm_log(XM_LOG_WARNING, "the compiled model is not kept: %s", err.text);
+        xm_log(XM_LOG_WARNING, "the compiled model cannot be kept in CACHE_DIR: %s",
+               err.text);
 }

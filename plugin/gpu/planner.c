@@ -250,7 +250,8 @@ static enum xm_status
 fill_context(struct context *c, uint64_t context, struct xm_error *err)
 {
     if (context > INT64_MAX / 2)
-        return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions", context);
+        return xm_fail(err, XM_INVALID, "a context of %" PRIu64 " positions is too long",
+                       context);
     if (context > 1)
         XM_TRY(feed_ends(c, context - 1, err));
     XM_TRY(feed(c, 1, err));
@@ -621,15 +622,14 @@ refuse(const struct xm_program *p, const struct xm_memory_need *need,
     const double mib = 1048576.0;
     const char *help =
         p->config.offload_ratio < 100 && need->experts && !room->host_is_device
-            ? "a larger OFFLOAD_RATIO leaves more experts in host memory"
-            : "a model with smaller weights would";
-    return xm_fail(
-        err, XM_NO_MEMORY,
-        "the model does not fit on %s: weights of %.0f MiB and %.0f MiB for one "
-        "token are %.0f MiB more than there is; %s",
-        xm_engine_info(p->engine)->name, (double)need->weights / mib,
-        (double)(need->kinds.total_peak - need->weights) / mib, (double)excess / mib + 1,
-        help);
+            ? "set a larger OFFLOAD_RATIO, which leaves more experts in host memory"
+            : "use a model with smaller weights";
+    return xm_fail(err, XM_NO_MEMORY,
+                   "the model does not fit on %s: weights of %.0f MiB and %.0f MiB for "
+                   "one token exceed its memory by %.0f MiB; %s",
+                   xm_engine_info(p->engine)->name, (double)need->weights / mib,
+                   (double)(need->kinds.total_peak - need->weights) / mib,
+                   (double)excess / mib + 1, help);
 }
 
 /* Halves the chunk (ubatch) while it needs a value or a scratch that the device cannot allocate in
@@ -651,12 +651,11 @@ fit_chunk(struct xm_program *p, struct xm_graph *g, struct xm_error *err)
             return xm_fail(err, s, "%s", why.text);
     }
     if (p->config.ubatch != asked && !xm_engine_only_counts(p->engine))
-        xm_log(
-            XM_LOG_WARNING,
-            "prompts go through the model %u tokens at a time, not %u: %s allocates at "
-            "most %.0f MiB at once",
-            p->config.ubatch, asked, xm_engine_info(p->engine)->name,
-            (double)xm_engine_info(p->engine)->max_alloc_bytes / 1048576.0);
+        xm_log(XM_LOG_WARNING,
+               "prompts run in chunks of %u tokens instead of %u, because %s allocates "
+               "at most %.0f MiB at once",
+               p->config.ubatch, asked, xm_engine_info(p->engine)->name,
+               (double)xm_engine_info(p->engine)->max_alloc_bytes / 1048576.0);
     return XM_OK;
 }
 
@@ -700,8 +699,8 @@ fit_weights(struct xm_program *p, struct xm_graph *g, const struct xm_memory_roo
         return refuse(p, &need, room, excess, err);
     if (chosen)
         xm_log(XM_LOG_WARNING,
-               "%u %% of the experts stay in host memory and are read from there: all of "
-               "the model does not fit on %s",
+               "%u %% of the experts stay in host memory and are read from there, "
+               "because the whole model does not fit on %s",
                chosen, xm_engine_info(p->engine)->name);
     return XM_OK;
 }

@@ -167,7 +167,7 @@ say_what_would_fit(struct xm_plan *p, struct xm_program *program, struct xm_erro
     XM_TRY(find_largest_context(p, program, err));
     p->is_beyond_counting = p->largest_context > 0;
     if (p->largest_context)
-        snprintf(smaller, sizeof(smaller), "; one of %" PRIu64 " would",
+        snprintf(smaller, sizeof(smaller), "; a context of %" PRIu64 " fits",
                  p->largest_context);
     return xm_fail(err, XM_NO_MEMORY, "a context of %" PRIu64 " does not fit: %.200s%s",
                    p->wish.context, cause.text, smaller);

@@ -180,8 +180,8 @@ describe(const struct xm_program *p, struct xm_program_texts *texts, struct xm_e
     enum xm_status s = xm_program_describe(counted, texts, err);
     if (s == XM_OK && counted->n_steps != p->n_steps)
         s = xm_fail(err, XM_DEVICE,
-                    "the program has %u steps, and %u where its kernels "
-                    "are looked up",
+                    "the program has %u steps, but the program that is compiled to look "
+                    "up its kernels has %u",
                     p->n_steps, counted->n_steps);
     xm_program_unref(counted);
     return s;

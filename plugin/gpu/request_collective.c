@@ -106,7 +106,9 @@ xm_request_run_collective(struct xm_request *r, const struct xm_step *s,
     uint64_t x_bytes = 0, y_bytes = 0, both = 0;
     uint8_t *place = NULL;
     if (!s->node->attr.collective.of) /* only a hand-made graph file has such a node */
-        return xm_fail(err, XM_UNSUPPORTED, "there are no ranks to exchange it with");
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "the value must be exchanged between ranks, but there is only one");
     if (s->node->op == XM_OP_SEND || s->node->op == XM_OP_RECEIVE)
         return pass_on(r, s, err);
     xm_request_operand(r, s->in[0], &x);

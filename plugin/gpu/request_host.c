@@ -78,8 +78,7 @@ write_tensor(struct xm_request *r, uint32_t value, const struct xm_tensor *t,
     xm_request_operand(r, value, &o);
     uint64_t n = xm_operand_elements(&o), bytes = 0;
     if (n != t->n || !xm_element_bytes(o.element, n, &bytes))
-        return xm_fail(err, XM_INVALID,
-                       "the host computed %llu elements, planned were %llu",
+        return xm_fail(err, XM_INVALID, "the host computed %llu elements, expected %llu",
                        (unsigned long long)t->n, (unsigned long long)n);
     void *packed = xm_malloc((size_t)bytes);
     if (!packed)

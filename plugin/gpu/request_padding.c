@@ -126,7 +126,7 @@ xm_request_read_mask(struct xm_request *r, struct xm_error *err)
         const bool may_grow = r->can_pack && xm_kv_sequence_past(s) == 0;
         if (row.zeros < known)
             return xm_fail(err, XM_INVALID,
-                           "input '%s' shows position %" PRIu64 " of row %" PRIu32
+                           "input '%s' unmasks position %" PRIu64 " of row %" PRIu32
                            ", which was padding when it ran and is not in the states",
                            p->key_mask, row.zeros, b);
         r->mask_is_full &= row.is_left && (row.zeros == known || may_grow);

@@ -59,7 +59,7 @@ value_bytes(const struct xm_request *r, const struct xm_bindings *room, uint32_t
                            (long long)d);
     }
     if (!xm_element_bytes(v->element, n, bytes))
-        return xm_fail(err, XM_INVALID, "%llu elements of %s have no size",
+        return xm_fail(err, XM_INVALID, "the size of %llu elements of %s overflows",
                        (unsigned long long)n, xm_element_text(v->element));
     return XM_OK;
 }
@@ -352,7 +352,8 @@ build_plan(struct xm_request *r, struct xm_buffer_plan *plan, struct xm_error *e
         return s;
     }
     xm_debug(XM_DEBUG_PLAN,
-             "activations %llu bytes in %u blocks, scratch %llu, in and out %llu",
+             "activations %llu bytes in %u blocks, scratch %llu bytes, inputs and "
+             "outputs %llu bytes",
              (unsigned long long)xm_request_activation_bytes(r), r->n_blocks,
              (unsigned long long)r->stats.scratch_bytes,
              (unsigned long long)plan->io_bytes);

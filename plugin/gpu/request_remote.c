@@ -22,8 +22,7 @@ check_buffer(const struct xm_request *r, const struct xm_buffer *b, const char *
     if (of == own || (context && context == xm_engine_cl_context(own)))
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "%s '%s': the tensor lies in another OpenCL context than that which "
-                   "the model was compiled for",
+                   "%s '%s': the tensor belongs to another OpenCL context than the model",
                    what, name);
 }
 
@@ -34,7 +33,7 @@ check_room(const struct xm_buffer *b, uint64_t bytes, const char *what, const ch
     if (bytes <= xm_buffer_bytes(b))
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "%s '%s' has %" PRIu64 " bytes, its memory on the device %" PRIu64,
+                   "%s '%s' needs %" PRIu64 " bytes, but its device memory has %" PRIu64,
                    what, name, bytes, xm_buffer_bytes(b));
 }
 

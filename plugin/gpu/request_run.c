@@ -227,7 +227,7 @@ copy_stretch(struct xm_request *r, const struct xm_step *s, struct xm_error *err
     const uint64_t rows = xm_operand_rows(&y);
     if (!xm_element_bytes(y.element, xm_operand_elements(&y), &bytes) ||
         r->first_chosen + rows > xm_operand_rows(&x))
-        return xm_fail(err, XM_INVALID, "there are no such rows");
+        return xm_fail(err, XM_INVALID, "a requested row is outside the result");
     row = bytes / rows;
     return xm_queue_copy(r->queue, x.buffer, r->first_chosen * row, y.buffer, 0, bytes,
                          err);

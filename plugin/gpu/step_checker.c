@@ -121,7 +121,8 @@ compare(const struct comparison *c, double tolerance, struct xm_step_check *out,
     const uint64_t cols = t->rank ? (uint64_t)t->dim[t->rank - 1] : 1;
     if (c->device->n != t->n)
         return xm_fail(err, XM_INVALID,
-                       "the device has %" PRIu64 " elements, the reference %" PRIu64,
+                       "the device has %" PRIu64
+                       " elements, but the reference has %" PRIu64,
                        c->device->n, t->n);
     for (uint64_t r = 0; cols && r < t->n / cols; r++) {
         struct xm_step_check row = *out;

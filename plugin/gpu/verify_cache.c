@@ -55,7 +55,7 @@ open_cache(struct cache *c, struct xm_request *r, const struct xm_step *step,
     xm_request_operands(r, step, o);
     xm_kv_pool_slabs(r->program->kv_pool, step->layer, c->slabs);
     if (!xm_attention_page(&desc, &c->page))
-        return xm_fail(err, XM_INVALID, "a page of the KV cache has no size");
+        return xm_fail(err, XM_INVALID, "the size of a page of the KV cache overflows");
     c->bytes = xm_malloc(c->page.bytes);
     if (!c->bytes)
         return xm_no_memory(err, "a page of the KV cache");
@@ -143,7 +143,7 @@ unpack(struct cache *c, const struct xm_state_store *reference, struct xm_tensor
                            *v = xm_state_get(reference, l->value_state);
     if (!agrees(c, k, v))
         return xm_fail(err, XM_INVALID,
-                       "the KV cache has not the positions of the reference");
+                       "the KV cache and the reference hold different positions");
     XM_TRY(copy_of(k, &out[0], err));
     XM_TRY(copy_of(v, &out[1], err));
     const struct state s[] = {{l->k_element, out[0], 0, c->page.k_scale},

@@ -83,13 +83,14 @@ static enum xm_status
 check_length(const struct xm_kld_base *b, uint64_t n, struct xm_error *err)
 {
     const uint64_t expected = expected_bytes(b);
-    return n == expected ? XM_OK
-                         : xm_fail(err, XM_INVALID,
-                                   "a file of log-probabilities of %" PRIu32
-                                   " chunks of %" PRIu32 " tokens, out of %" PRIu32
-                                   ", that has %" PRIu64 " bytes: it is %s",
-                                   b->chunks, b->context, b->vocabulary, n,
-                                   n < expected ? "cut off" : "longer than that");
+    return n == expected
+               ? XM_OK
+               : xm_fail(err, XM_INVALID,
+                         "a file of log-probabilities of %" PRIu32 " chunks of %" PRIu32
+                         " tokens, with a vocabulary of %" PRIu32 ", that has %" PRIu64
+                         " bytes: it is %s",
+                         b->chunks, b->context, b->vocabulary, n,
+                         n < expected ? "truncated" : "too long");
 }
 
 static enum xm_status
@@ -102,7 +103,7 @@ check_tokens(const struct xm_kld_base *b, struct xm_error *err)
                 return xm_fail(err, XM_INVALID,
                                "a file of log-probabilities whose token %" PRIu32
                                " of chunk %" PRIu32 " is %" PRId32
-                               ", and the vocabulary has %" PRIu32,
+                               ", but the vocabulary has %" PRIu32,
                                i, c + 1, id, b->vocabulary);
         }
     }
@@ -159,7 +160,8 @@ xm_kld_base_row(const struct xm_kld_base *b, uint32_t chunk, uint32_t i,
     if (!isfinite(largest) || out->scale < 0.0f || largest > rounding)
         return xm_fail(err, XM_INVALID,
                        "a file of log-probabilities whose row %" PRIu32
-                       " of chunk %" PRIu32 " goes from %g in steps of %g: it is damaged",
+                       " of chunk %" PRIu32
+                       " starts at %g with steps of %g: it is damaged",
                        i, chunk + 1, (double)out->least, (double)out->scale);
     return XM_OK;
 }

@@ -167,19 +167,21 @@ xm_decoder_share_keys(struct xm_decoder *d, uint32_t n_shared, struct xm_error *
 {
     uint32_t last[XM_ATTENTION_KINDS] = {UINT32_MAX, UINT32_MAX};
     if (n_shared >= d->n_layers)
-        return xm_fail(err, XM_INVALID,
-                       "layers that share keys: expected fewer than the %" PRIu32
-                       " layers, found %" PRIu32,
-                       d->n_layers, n_shared);
+        return xm_fail(
+            err, XM_INVALID,
+            "number of layers that share keys: expected fewer than all %" PRIu32
+            " layers, found %" PRIu32,
+            d->n_layers, n_shared);
     for (uint32_t i = 0; i < d->n_layers; i++) {
         struct xm_decoder_layer *l = &d->layer[i];
         if (i < d->n_layers - n_shared)
             last[l->kind] = i;
         if (last[l->kind] == UINT32_MAX)
-            return xm_fail(err, XM_INVALID,
-                           "layer %" PRIu32
-                           " shares the keys of a layer of its kind, and there is none",
-                           i);
+            return xm_fail(
+                err, XM_INVALID,
+                "layer %" PRIu32
+                " shares the keys of an earlier layer of its kind, but there is none",
+                i);
         l->kv_layer = last[l->kind];
     }
     return XM_OK;
@@ -198,18 +200,19 @@ check_attention(const struct xm_decoder *d, uint32_t layer, struct xm_error *err
                        " query heads are not a multiple of %" PRIu32 " KV heads",
                        layer, l->heads, l->kv_heads);
     if (!a->head_dim || !a->value_dim)
-        return xm_fail(err, XM_INVALID, "layer %" PRIu32 ": heads of size 0", layer);
+        return xm_fail(err, XM_INVALID, "layer %" PRIu32 ": the head size is 0", layer);
     if (l->keys_are_values && a->value_dim != a->head_dim)
         return xm_fail(err, XM_INVALID,
-                       "layer %" PRIu32 ": values of size %" PRIu32 ", expected %" PRIu32
-                       ", the size of the keys that they are",
+                       "layer %" PRIu32 ": values have size %" PRIu32
+                       ", expected the size of the keys, %" PRIu32
+                       ", because the keys serve as values",
                        layer, a->value_dim, a->head_dim);
     if (l->kv_layer > layer || d->layer[l->kv_layer].kind != l->kind ||
         d->layer[l->kv_layer].kv_layer != l->kv_layer ||
         d->layer[l->kv_layer].kv_heads != l->kv_heads)
         return xm_fail(err, XM_INVALID,
-                       "layer %" PRIu32 " reads the keys of layer %" PRIu32
-                       ", which has none for it",
+                       "layer %" PRIu32 " shares the keys of layer %" PRIu32
+                       ", which has no keys of the same kind",
                        layer, l->kv_layer);
     return XM_OK;
 }
@@ -224,8 +227,9 @@ check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
     if (!d->kv_rank || a->rope_dim >= a->head_dim || l->kv_layer != layer)
         return xm_fail(err, XM_INVALID,
                        "layer %" PRIu32 ": keys of size %" PRIu32 " with %" PRIu32
-                       " rotated columns, from a latent of %" PRIu32
-                       ", expected one of the layer's own, and more than what is rotated",
+                       " rotated columns, from a latent of size %" PRIu32
+                       "; expected a latent of the layer's own, and keys larger than "
+                       "their rotated columns",
                        layer, a->head_dim, a->rope_dim, d->kv_rank);
     return XM_OK;
 }
@@ -235,22 +239,22 @@ check_rope(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
 {
     const struct xm_decoder_attention *a = &d->attention[d->layer[layer].kind];
     if (!a->rope_dim || a->rope_dim % 2 || a->rope_dim > a->head_dim)
-        return xm_fail(err, XM_INVALID,
-                       "layer %" PRIu32 ": %" PRIu32
-                       " rotated columns, expected an even number up to the head's "
-                       "%" PRIu32,
-                       layer, a->rope_dim, a->head_dim);
+        return xm_fail(
+            err, XM_INVALID,
+            "layer %" PRIu32 ": %" PRIu32
+            " rotated columns, expected an even number up to the head size, %" PRIu32,
+            layer, a->rope_dim, a->head_dim);
     if (!(a->rope_base >= 1.0f))
         return xm_fail(err, XM_INVALID,
                        "layer %" PRIu32
-                       ": rotary positions of base %g, expected 1 or more",
+                       ": the base of rotary positions is %g, expected 1 or more",
                        layer, (double)a->rope_base);
     /* there is one list of frequency factors, for the pairs that full layers rotate */
     if (d->tensors & T(ROPE_FREQS) && !(d->traits & XM_TRAIT_FACTORS_OF_FULL_LAYERS) &&
         a->rope_dim != d->attention[XM_ATTENTION_FULL].rope_dim)
         return xm_fail(err, XM_INVALID,
                        "layer %" PRIu32 ": %" PRIu32 " rotated columns, expected %" PRIu32
-                       ", which the factors of frequencies are for",
+                       ", for which the model has frequency factors",
                        layer, a->rope_dim, d->attention[XM_ATTENTION_FULL].rope_dim);
     return XM_OK;
 }
@@ -263,7 +267,7 @@ check_scaling(const struct xm_decoder *d, struct xm_error *err)
     const float fast = d->rope_scaling.beta_fast, slow = d->rope_scaling.beta_slow;
     if (d->rope_scaling.kind == XM_ROPE_YARN && !(fast > 0 && slow > 0))
         return xm_fail(err, XM_INVALID,
-                       "YaRN's ramp is from %g to %g turns, expected more than 0",
+                       "YaRN's ramp runs from %g to %g turns, expected numbers above 0",
                        (double)fast, (double)slow);
     return XM_OK;
 }
@@ -272,10 +276,11 @@ static enum xm_status
 check_experts(const struct xm_decoder *d, struct xm_error *err)
 {
     if (!d->expert_ffn)
-        return xm_fail(err, XM_INVALID, "the experts have no width");
+        return xm_fail(err, XM_INVALID, "the width of the experts is 0");
     if (!d->experts_used || d->experts_used > d->experts)
         return xm_fail(err, XM_INVALID,
-                       "%" PRIu32 " of %" PRIu32 " experts are chosen, expected 1 to all",
+                       "%" PRIu32 " of %" PRIu32
+                       " experts are chosen for each token, expected 1 to all",
                        d->experts_used, d->experts);
     if (d->groups > 1 &&
         (d->experts % d->groups || !d->groups_used || d->groups_used > d->groups ||

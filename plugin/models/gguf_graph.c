@@ -110,9 +110,11 @@ reorder_rows(const struct source *s, struct xm_graph *g, enum xm_decoder_tensor 
     const struct rotated_rows rows = rotated_rows(s->d, t, layer);
     const uint64_t n = w->rank == 1 ? w->cols : w->rows, row_bytes = w->data.n / n;
     if (w->rank == 1 && xm_weight_is_blocks(w))
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "layer %" PRIu32 ": a bias of rotated columns is in blocks",
-                       layer);
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "layer %" PRIu32
+            ": a bias of rotated columns has a block format, which is not supported",
+            layer);
     uint8_t *copy = xm_arena_alloc(&g->arena, (size_t)w->data.n);
     if (!copy)
         return xm_no_memory(err, "a projection's rows");

@@ -79,7 +79,7 @@ find_of_layers(const struct xm_gguf *g, const struct xm_decoder *d, const char *
     XM_TRY(xm_gguf_list(g, out->key, &out->list, err));
     if (out->list.n != d->n_layers && out->list.n != (uint64_t)d->n_layers + d->n_nextn)
         return xm_fail(err, XM_INVALID,
-                       "key '%s': expected one for each of %" PRIu32
+                       "key '%s': expected one value for each of %" PRIu32
                        " layers, found %" PRIu64,
                        out->key, d->n_layers, out->list.n);
     return XM_OK;
@@ -140,7 +140,7 @@ check_unread(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_erro
         }
         if (x != unread[i].says_nothing)
             return xm_fail(err, XM_UNSUPPORTED,
-                           "key '%s': only models with %g are known here, found %g", key,
+                           "key '%s': only the value %g is supported, found %g", key,
                            (double)unread[i].says_nothing, (double)x);
     }
     return XM_OK;
@@ -228,8 +228,8 @@ read_scaling_type(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error
         }
     }
     return xm_fail(err, XM_UNSUPPORTED,
-                   "key '%s': rotary positions scaled by '%s' are not known, expected "
-                   "none, linear or yarn",
+                   "key '%s': scaling of rotary positions by '%s' is not supported, "
+                   "expected none, linear or yarn",
                    key, xm_utf8_shown(type).text);
 }
 
@@ -245,12 +245,12 @@ read_rope_scaling(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error
         (d->rope_scaling.kind == XM_ROPE_YARN && !d->rope_scaling.original_context))
         return xm_fail(err, XM_INVALID,
                        "rotary positions are scaled by %g from a context of %" PRIu32
-                       ", expected more than 0",
+                       ", expected numbers above 0",
                        (double)d->rope_scaling.factor, d->rope_scaling.original_context);
     if (d->rope_scaling.log_multiplier != 0.0f && !(d->traits & XM_TRAIT_LATENT))
         return xm_fail(err, XM_UNSUPPORTED,
-                       "key '%s.rope.scaling.yarn_log_multiplier': only that of scores "
-                       "through a latent is known here",
+                       "key '%s.rope.scaling.yarn_log_multiplier': it is supported only "
+                       "for models with latent attention",
                        d->arch->name);
     return XM_OK;
 }
@@ -294,7 +294,8 @@ read_experts(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error *err
     XM_TRY(read_bool(g, d, "expert_weights_norm", &is_normalised, err));
     if (gate != 0 && gate >= XM_GATES)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "experts are scored by function %" PRIu32 ", expected 1 to %d",
+                       "experts are scored by function number %" PRIu32
+                       ", expected 1 to %d",
                        gate, XM_GATES - 1);
     d->gate = gate ? (enum xm_decoder_gate)gate : d->arch->gate;
     d->traits = is_normalised ? d->traits | XM_TRAIT_NORMALISED
@@ -345,9 +346,10 @@ find_architecture(const struct xm_gguf *g, struct xm_decoder *d, struct xm_error
     XM_TRY(xm_gguf_text(g, "general.architecture", &name, err));
     d->arch = xm_architecture_find(name.text, name.n);
     if (!d->arch)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "the architecture '%s' is not known; known are %s",
-                       xm_utf8_shown(name).text, xm_architecture_names());
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "the architecture '%s' is not supported; supported architectures are %s",
+            xm_utf8_shown(name).text, xm_architecture_names());
     return XM_OK;
 }
 
@@ -377,7 +379,8 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
     d.n_layers -= d.n_nextn;
     if (d.n_nextn)
         xm_log(XM_LOG_INFO,
-               "the last %" PRIu32 " layers predict further tokens: not read", d.n_nextn);
+               "the last %" PRIu32 " layers, which predict further tokens, are not read",
+               d.n_nextn);
     d.layer = xm_arena_alloc(arena, d.n_layers * sizeof(*d.layer));
     if (!d.layer)
         return xm_no_memory(err, "a model's layers");

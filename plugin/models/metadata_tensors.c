@@ -42,8 +42,9 @@ find_tensors(const struct xm_gguf *g, const struct xm_decoder *d, uint32_t layer
         } else if (needs & bit) {
             char name[64];
             xm_decoder_tensor_name((enum xm_decoder_tensor)t, layer, name);
-            return xm_fail(err, XM_INVALID, "there is no tensor '%s', which %s needs",
-                           name, d->arch->name);
+            return xm_fail(err, XM_INVALID,
+                           "there is no tensor '%s', which %s models need", name,
+                           d->arch->name);
         }
     }
     return XM_OK;
@@ -75,8 +76,8 @@ check_latent(const struct xm_decoder *d, uint32_t layer, struct xm_error *err)
         return XM_OK;
     xm_decoder_tensor_name(XM_TENSOR_ATTN_KV_B, layer, name);
     return xm_fail(err, XM_INVALID,
-                   "there is no tensor '%s', nor attn_k_b.weight and attn_v_b.weight, "
-                   "which %s needs",
+                   "there is neither tensor '%s' nor attn_k_b.weight and "
+                   "attn_v_b.weight, which %s models need",
                    name, d->arch->name);
 }
 
@@ -188,7 +189,7 @@ check_known(const struct xm_gguf *g, const struct xm_decoder *d, struct xm_error
         is_known = is_known && layer < d->n_layers && xm_decoder_has(d, t, layer);
         if (!is_known && !is_factor(g, d, name))
             return xm_fail(err, XM_UNSUPPORTED,
-                           "tensor '%.*s' is not one that %s is known to have here",
+                           "tensor '%.*s' is not a known tensor of %s models",
                            (int)name.n, name.text, d->arch->name);
     }
     return XM_OK;

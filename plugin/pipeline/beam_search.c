@@ -423,8 +423,9 @@ search_all(struct search *s, struct xm_generation_result *out, size_t *n,
     for (; *n < s->wish->returned && (text = best_below(s, text)); ++*n)
         XM_TRY(give(text, reused, &out[*n], err));
     return *n ? XM_OK
-              : xm_fail(err, XM_INVALID, "no token can be chosen: all are barred%s",
-                        s->asked.grammar ? ", or the grammar allows none" : "");
+              : xm_fail(err, XM_INVALID,
+                        "no token can be chosen: all tokens are barred%s",
+                        s->asked.grammar ? " or not allowed by the grammar" : "");
 }
 
 static enum xm_status
@@ -434,7 +435,8 @@ check(const struct xm_generation *asked, struct xm_error *err)
     if (asked->prompt.n > 0 && most > 0)
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "a beam search has a prompt and new tokens: it has %zu and %" PRIu64,
+                   "a beam search needs a prompt and new tokens, found a prompt of %zu "
+                   "tokens and new tokens of %" PRIu64,
                    asked->prompt.n, most);
 }
 

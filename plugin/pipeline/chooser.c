@@ -108,8 +108,8 @@ xm_chooser_run(struct xm_chooser *c, struct xm_choice *list, size_t n,
     struct call call = {c, list, vocabulary};
     const size_t workers = count_workers(n, vocabulary);
     if (!xm_dry_run() && !make_ready(c, workers, vocabulary))
-        return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %" PRIu64 " tokens",
-                       vocabulary);
+        return xm_fail(err, XM_NO_MEMORY,
+                       "out of memory to sample from %" PRIu64 " tokens", vocabulary);
     if (workers > 1 && !xm_dry_run())
         xm_workers_run(c->workers, n, choose, &call);
     else

@@ -122,8 +122,8 @@ pool(struct xm_embedder *e, const struct xm_token_rows *t, uint64_t dimensions,
         squares += e->sums[i] * e->sums[i];
     if (!(squares < INFINITY))
         return xm_fail(err, XM_NOT_FINITE,
-                       "the hidden states of a text are not finite: activations have "
-                       "overflowed, or weights are not finite; f32 has more room");
+                       "the hidden states of a text are not finite: activations "
+                       "overflow, or weights are not finite; f32 activations may help");
     for (uint64_t i = 0; i < dimensions; i++)
         out[i] = squares > 0.0 ? (float)(e->sums[i] / sqrt(squares)) : 0.0f;
     return XM_OK;
@@ -142,7 +142,7 @@ check_rows(const struct xm_embedder *e, const struct xm_token_rows *t, uint64_t 
     return t->logits && t->rows == wanted && t->vocabulary == e->width
                ? XM_OK
                : xm_fail(err, XM_DEVICE,
-                         "the device gave %" PRIu64 " hidden states of width %" PRIu64
+                         "the device returned %" PRIu64 " hidden states of width %" PRIu64
                          ", expected %" PRIu64 " of width %" PRIu64,
                          t->rows, t->vocabulary, wanted, e->width);
 }

@@ -33,7 +33,8 @@ shape_feed(struct xm_feed_request *r, int i, int64_t n, struct xm_error *err)
     t->dim[1] = n;
     if (!xm_element_is_int(t->element) ||
         !xm_element_bytes(t->element, (uint64_t)n, &t->bytes))
-        return xm_fail(err, XM_UNSUPPORTED, "input '%s' is %s, expected integers",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "input '%s' has element type %s, expected integers",
                        xm_feed_names[i], xm_element_text(t->element));
     if (t->bytes > r->room[i]) {
         void *data = xm_realloc(t->data, 2 * t->bytes);
@@ -104,8 +105,8 @@ xm_feed_request(struct xm_feed_request *r, const int32_t *ids, uint64_t n,
     XM_TRY(ops->output(r->infer, 0, &t, err));
     if (t.element != XM_F32 || t.rank != 3 || t.dim[0] != 1)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "the first result is %s of rank %u, expected f32 logits "
-                       "[1,tokens,vocabulary]",
+                       "the first result has element type %s and rank %u, expected f32 "
+                       "logits [1,tokens,vocabulary]",
                        xm_element_text(t.element), t.rank);
     *out = (struct xm_token_rows){t.data, (uint64_t)t.dim[1], (uint64_t)t.dim[2]};
     return XM_OK;
@@ -137,7 +138,7 @@ xm_feed_request_create(struct xm_compiled *c, struct xm_feed_request **out,
         return xm_no_memory(err, "a run of tokens");
     enum xm_status s = xm_feeds_find(c->ports.inputs, c->ports.n_inputs, r->input, err);
     if (s == XM_OK && c->ports.n_outputs == 0)
-        s = xm_fail(err, XM_UNSUPPORTED, "a model for text generation has a result");
+        s = xm_fail(err, XM_UNSUPPORTED, "text generation needs a model with a result");
     if (s == XM_OK)
         s = xm_compiled_create_request(c, &r->infer, err);
     if (s == XM_OK)

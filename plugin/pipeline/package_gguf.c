@@ -210,7 +210,8 @@ read_graph(const char *path, const char *weights, struct xm_graph **out,
     enum xm_status s = find_file(path, &file, err);
     if (s == XM_OK && weights && weights[0])
         s = xm_fail(err, XM_INVALID,
-                    "'%.200s' has its weights in it: the file '%.200s' is not for it",
+                    "'%.200s' contains its weights and cannot be combined with the "
+                    "weights file '%.200s'",
                     xm_strbuf_text(&file), weights);
     if (s == XM_OK)
         s = xm_gguf_open(xm_strbuf_text(&file), &g, err);

@@ -113,8 +113,8 @@ identify(struct xm_prefix_store *p, struct xm_error *err)
         status = s->ops->file->identify(s, &text, &why);
     if (status == XM_UNSUPPORTED)
         xm_fail(err, status,
-                "prefixes cannot be kept in files: this device or model cannot save the "
-                "KV cache of a sequence%s%s",
+                "prefixes cannot be cached in files, because this device or model cannot "
+                "save the KV cache of a sequence%s%s",
                 why.text[0] ? ": " : "", why.text);
     else if (status != XM_OK)
         xm_fail(err, status, "%s", why.text);
@@ -135,25 +135,27 @@ open_folder(struct xm_prefix_store *p, const char *folder, struct xm_error *err)
     p->is_made = mkdir(folder, 0700) == 0;
     if (!p->is_made && errno == ENOENT)
         return xm_fail(err, XM_NOT_FOUND,
-                       "the folder '%.200s' of cached prefixes cannot be made: the one "
-                       "that it is to be in is missing; make that first",
+                       "the folder '%.200s' for cached prefixes cannot be created, "
+                       "because its parent folder is missing: create that first",
                        folder);
     if (!p->is_made && errno != EEXIST)
-        return xm_fail(err, XM_IO, "the folder '%.200s' of cached prefixes: %s", folder,
-                       strerror(errno));
+        return xm_fail(err, XM_IO,
+                       "the folder '%.200s' for cached prefixes cannot be created: %s",
+                       folder, strerror(errno));
     if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
-        return xm_fail(err, XM_IO, "'%.200s', for cached prefixes, is no folder", folder);
+        return xm_fail(err, XM_IO, "'%.200s', for cached prefixes, is not a folder",
+                       folder);
     if (faccessat(AT_FDCWD, folder, R_OK | X_OK, AT_EACCESS) != 0)
-        return xm_fail(err, XM_IO, "the folder '%.200s' of cached prefixes: %s", folder,
-                       strerror(errno));
+        return xm_fail(err, XM_IO,
+                       "the folder '%.200s' for cached prefixes cannot be read: %s",
+                       folder, strerror(errno));
     XM_TRY(xm_path_absolute(folder, &p->folder, err));
     p->is_read_only = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0;
     if (p->is_read_only)
-        warn(
-            p,
-            "the folder '%s' of cached prefixes cannot be written to: they are read, and "
-            "none are kept",
-            p->folder);
+        warn(p,
+             "the folder '%s' for cached prefixes cannot be written: cached prefixes are "
+             "used, but no new ones are kept",
+             p->folder);
     return XM_OK;
 }
 
@@ -314,8 +316,9 @@ drop_damaged(struct xm_prefix_store *p, const char *name)
     if (!is_gone && p->has_warned_of_damage) /* every search finds such a file again */
         return;
     p->has_warned_of_damage |= !is_gone;
-    warn(p, "'%s/%s' is damaged: the cached prefix %s and will be computed", p->folder,
-         name, is_gone ? "is deleted" : "cannot be deleted");
+    warn(p,
+         "the cached prefix '%s/%s' is damaged: it %s, and its tokens are computed again",
+         p->folder, name, is_gone ? "is deleted" : "cannot be deleted");
 }
 
 static const uint8_t *
@@ -609,8 +612,8 @@ write_all(struct writer *w, const struct file_head *head, const struct xm_sequen
     return w->bytes == head->state_bytes
                ? XM_OK
                : xm_fail(err, XM_INVALID,
-                         "a sequence has %" PRIu64 " bytes; it said %" PRIu64, w->bytes,
-                         head->state_bytes);
+                         "the saved sequence has %" PRIu64 " bytes, expected %" PRIu64,
+                         w->bytes, head->state_bytes);
 }
 
 /* Writes the file with the permissions of private data, because its tokens are the conversation. */
@@ -654,7 +657,7 @@ static void
 warn_of_writing(struct xm_prefix_store *p, const char *why)
 {
     if (!p->has_warned)
-        warn(p, "a prefix is not kept: %s", why);
+        warn(p, "a prefix is not cached: %s", why);
     p->has_warned = true;
 }
 
@@ -673,7 +676,7 @@ write_new(struct xm_prefix_store *p, const struct xm_sequence *s, const int32_t 
     head.checksum = checksum_of_head(&head, ids);
     if (head.state_bytes > p->most_bytes) {
         xm_fail(&why, XM_NO_MEMORY,
-                "its %" PRIu64 " MiB exceed the bound of %" PRIu64 " MiB",
+                "its %" PRIu64 " MiB exceed the limit of %" PRIu64 " MiB",
                 head.state_bytes >> 20, p->most_bytes >> 20);
         warn_of_writing(p, why.text);
         return;

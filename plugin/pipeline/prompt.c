@@ -35,8 +35,9 @@ encode_messages(struct xm_package *p, const struct xm_prompt *prompt,
         prompt->clock->has_template = true;
     }
     if (s == XM_OK && text.n == 0)
-        s = xm_fail(err, XM_INVALID,
-                    "the model's chat template makes no text of the conversation");
+        s = xm_fail(
+            err, XM_INVALID,
+            "the model's chat template renders the conversation as an empty text");
     xm_strbuf_add_n(&text, prompt->begun, prompt->n_begun);
     for (size_t i = 0; i < prompt->n_begun; i++)
         xm_strbuf_add_n(&marks, "\1", 1);
@@ -59,7 +60,7 @@ encode(struct xm_package *p, const struct xm_prompt *prompt, struct xm_token_lis
                    ? XM_OK
                    : xm_no_memory(err, "token ids");
     if (!p)
-        return xm_fail(err, XM_INVALID, "a text needs a model package with a tokenizer");
+        return xm_fail(err, XM_INVALID, "a text prompt needs a model with a tokenizer");
     return prompt->kind == XM_PROMPT_TEXT
                ? encode_text(p, xm_slice_of(prompt->text, prompt->n), NULL, true,
                              prompt->clock, out, err)
@@ -81,8 +82,8 @@ xm_prompt_encode(struct xm_package *p, const struct xm_prompt *prompt,
                            "token id %d is not in the vocabulary of %" PRIu64, id,
                            vocabulary);
         return xm_fail(err, XM_INVALID,
-                       "the %s gives the token id %d, the model has %" PRIu64
-                       ": it is another model's",
+                       "the %s gives the token id %d, but the model has %" PRIu64
+                       " tokens: the tokenizer belongs to another model",
                        p->reader->tokenizer, id, vocabulary);
     }
     return XM_OK;

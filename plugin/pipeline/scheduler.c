@@ -126,8 +126,9 @@ xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job, uint64_t *
         return XM_OK;
     xm_free(j);
     if (is_closing)
-        return xm_fail(err, XM_CANCELLED, "no texts are taken any more");
-    return xm_fail(err, XM_BUSY, "%zu text%s wait%s already", n_waiting,
+        return xm_fail(err, XM_CANCELLED,
+                       "the scheduler is closing and takes no more texts");
+    return xm_fail(err, XM_BUSY, "too many texts: %zu text%s already wait%s", n_waiting,
                    n_waiting == 1 ? "" : "s", n_waiting == 1 ? "s" : "");
 }
 
@@ -234,8 +235,8 @@ end_late_jobs(struct xm_scheduler *s, bool has_cancelled)
             cancel_job(s, j);
         } else if (is_late) {
             xm_fail(&why, XM_CANCELLED,
-                    "the deadline has passed: the text has %zu token%s", j->result.ids.n,
-                    j->result.ids.n == 1 ? "" : "s");
+                    "the deadline has passed after %zu token%s of the text",
+                    j->result.ids.n, j->result.ids.n == 1 ? "" : "s");
             xm_scheduler_fail_job(s, j, &why);
         } else if (deadline > 0.0) {
             s->next_deadline = fmin(s->next_deadline, deadline);

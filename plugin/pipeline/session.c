@@ -210,8 +210,8 @@ begin_sampling(struct run *r, struct xm_error *err)
     if (!s->scratch)
         s->scratch = xm_sampler_scratch_create((size_t)vocabulary);
     if (!s->scratch)
-        return xm_fail(err, XM_NO_MEMORY, "no memory to sample from %" PRIu64 " tokens",
-                       vocabulary);
+        return xm_fail(err, XM_NO_MEMORY,
+                       "out of memory to sample from %" PRIu64 " tokens", vocabulary);
     return xm_text_begin_sampling(&r->text, vocabulary, err);
 }
 

@@ -6,7 +6,7 @@ xm_text_grammar_begin(struct xm_text *t, struct xm_error *err)
 {
     if (!t->has_text)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "a grammar needs a tokenizer, and there is none with the model");
+                       "a grammar needs a tokenizer, but the model has none");
     return xm_constraint_create(t->from.asked->grammar, t->from.package->tokenizer,
                                 &t->constraint, err);
 }

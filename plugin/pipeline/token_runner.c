@@ -113,12 +113,12 @@ is_f16(struct xm_compiled *c)
 enum xm_status
 xm_logits_fail(struct xm_compiled *c, uint64_t position, struct xm_error *err)
 {
-    return xm_fail(
-        err, XM_NOT_FINITE, "the logits of position %" PRIu64 " are not finite: %s",
-        position,
-        is_f16(c) ? "f16 activations have overflowed, for which "
-                    "INFERENCE_PRECISION_HINT=f32 has room, or weights are not finite"
-                  : "the model's numbers overflow f32, or its weights are not finite");
+    return xm_fail(err, XM_NOT_FINITE,
+                   "the logits of position %" PRIu64 " are not finite: %s", position,
+                   is_f16(c)
+                       ? "f16 activations overflow, in which case "
+                         "INFERENCE_PRECISION_HINT=f32 helps, or weights are not finite"
+                       : "activations overflow f32, or weights are not finite");
 }
 
 enum xm_status
@@ -159,7 +159,7 @@ xm_token_runner_feed(struct xm_token_runner *r, const int32_t *ids, uint64_t n,
     struct xm_token_rows rows = {0};
     r->logits = rows; /* invalid from now on: the run overwrites their memory */
     if (n == 0)
-        return xm_fail(err, XM_INVALID, "there are no tokens to feed");
+        return xm_fail(err, XM_INVALID, "there are no tokens to run");
     XM_TRY(feed(r, ids, n, wanted, &rows, err));
     XM_TRY(check_logits(r, &rows, xm_token_runner_past(r), err));
     r->logits = rows;
@@ -189,7 +189,7 @@ xm_token_runner_choose(struct xm_token_runner *r, struct xm_device_choices *c,
                        struct xm_error *err)
 {
     if (!r->batch || !r->batch->ops->choose)
-        return xm_fail(err, XM_UNSUPPORTED, "the device chooses no tokens");
+        return xm_fail(err, XM_UNSUPPORTED, "the device cannot choose tokens");
     struct xm_device_choice *choice = c->list;
     choice->sequence = r->sequence;
     const enum xm_status s = r->batch->ops->choose(r->batch, c, err);

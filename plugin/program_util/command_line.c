@@ -250,7 +250,7 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
     return xm_fail(p->err, XM_INVALID, "option %.*s takes %s%s, found '%.60s'%s",
                    p->n_given, p->given, expected[o->kind],
                    o->kind == XM_CLI_CHOICE ? o->choices : limit_of(o, text), text,
-                   has_comma ? ": write the decimal point as '.'" : "");
+                   has_comma ? ": write '.' as the decimal point" : "");
 }
 
 /* Stores a value and passes it to spec->given. */
@@ -429,8 +429,8 @@ take_operand(struct parse *p, const char *word)
     if (!spec->operands_are_many)
         memcpy(member, &word, sizeof(word));
     else if (!add_text((struct xm_cli_texts *)(void *)member, word))
-        return xm_fail(p->err, XM_INVALID, "at most %d of %s are taken", XM_CLI_MAX_TEXTS,
-                       spec->operand);
+        return xm_fail(p->err, XM_INVALID, "at most %d of %s can be given",
+                       XM_CLI_MAX_TEXTS, spec->operand);
     return XM_OK;
 }
 
@@ -451,7 +451,7 @@ find_operand(struct parse *p)
         return XM_OK;
     return spec->operand_env
                ? xm_fail(p->err, XM_INVALID,
-                         "%s is missing: give it as a word, with -m, or in the "
+                         "%s is missing: give it as the first word, with -m, or in the "
                          "environment variable %s",
                          spec->operand, spec->operand_env)
                : xm_fail(p->err, XM_INVALID, "%s is missing", spec->operand);
@@ -459,12 +459,12 @@ find_operand(struct parse *p)
 
 /* Options of llama.cpp's programs that xemoe lacks, with a hint for their users. */
 #define OFFLOAD                                                                          \
-    "all layers are on the device; --offload says how many percent of the experts are "  \
+    "all layers are on the device; --offload says which percentage of the experts is "   \
     "not"
-#define EXPERTS "--offload says how many percent of the experts stay in host memory"
+#define EXPERTS "--offload says which percentage of the experts stays in host memory"
 #define SEVERAL                                                                          \
     "-d names the device, or several with their shares, as MESH:GPU.0,GPU.1(3,1); "      \
-    "--split says what these share"
+    "--split says how these share the model"
 static const struct {
     const char *word, *here;
 } of_others[] = {
@@ -474,19 +474,19 @@ static const struct {
     {"--flash-attn", "attention is always one kernel"},
     {"-cnv", "'xemoe chat' holds conversations"},
     {"-sm", SEVERAL},
-    {"-t", "kernels take what the device has"},
-    {"--threads", "kernels take what the device has"},
-    {"-b", "a prompt goes through the model in parts of --ubatch tokens"},
-    {"--batch-size", "a prompt goes through the model in parts of --ubatch tokens"},
+    {"-t", "kernels use the whole device"},
+    {"--threads", "kernels use the whole device"},
+    {"-b", "a prompt runs in chunks of --ubatch tokens"},
+    {"--batch-size", "a prompt runs in chunks of --ubatch tokens"},
     {"-np",
-     "it is --parallel of 'xemoe generate' and 'xemoe bench', --slots of 'xemoe serve'"},
+     "use --parallel of 'xemoe generate' and 'xemoe bench', or --slots of 'xemoe serve'"},
     {"-ts", SEVERAL},
     {"-mg", SEVERAL},
     {"--split-mode", SEVERAL},
     {"--tensor-split", SEVERAL},
     {"--main-gpu", SEVERAL},
-    {"--threads-batch", "kernels take what the device has"},
-    {"-tb", "kernels take what the device has"},
+    {"--threads-batch", "kernels use the whole device"},
+    {"-tb", "kernels use the whole device"},
     {"-cmoe", EXPERTS},
     {"--cpu-moe", EXPERTS},
     {"-ncmoe", EXPERTS},
@@ -495,10 +495,10 @@ static const struct {
     {"--override-tensor", EXPERTS},
     {"--mmap", "model files are always mapped"},
     {"--no-mmap", "model files are always mapped"},
-    {"--mlock", "pages of model files are the system's to keep"},
+    {"--mlock", "the system decides which pages of model files stay in memory"},
     {"--jinja", "'xemoe chat' always uses the model's chat template"},
-    {"-hf", "models are files: give a path with -m"},
-    {"-hfr", "models are files: give a path with -m"},
+    {"-hf", "models are local files: give a path with -m"},
+    {"-hfr", "models are local files: give a path with -m"},
     {"--no-kv-offload", "the KV cache is on the device"},
     {"-nkvo", "the KV cache is on the device"},
     {"--interactive", "'xemoe chat' holds conversations"},
@@ -616,7 +616,7 @@ void
 xm_cli_help(const struct xm_cli_spec *spec, const char *example, struct xm_strbuf *out)
 {
     static const struct xm_cli_option help = {'h', "help", XM_CLI_FLAG,
-                                              0,   NULL,   "this text"};
+                                              0,   NULL,   "show this text"};
     xm_strbuf_printf(out, "usage: %s\n\n%s", spec->usage, spec->about);
     help_rows(spec->own, spec->n_own, "Options", example, out);
     help_rows(spec->common, spec->n_common, "Common options", example, out);

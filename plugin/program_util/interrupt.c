@@ -147,9 +147,9 @@ leave_without_file(const char *path, uint64_t n_bytes)
     give_terminal_back();
     say(STDERR_FILENO, "xemoe: file '");
     say(STDERR_FILENO, path);
-    say(STDERR_FILENO, "' was truncated or cannot be read any more (");
+    say(STDERR_FILENO, "' was truncated or can no longer be read (");
     say_number(STDERR_FILENO, n_bytes);
-    say(STDERR_FILENO, " bytes were mapped)\n");
+    say(STDERR_FILENO, " bytes are mapped)\n");
     _exit(XM_EXIT_FILE);
 }
 

@@ -93,7 +93,7 @@ read_plain(struct xm_line_input *in, struct xm_strbuf *line, struct xm_error *er
         if (end)
             break;
         if (line->n > (size_t)XM_LINE_MOST_MIB << 20) {
-            xm_fail(err, XM_INVALID, "standard input: a line has at most %d MiB",
+            xm_fail(err, XM_INVALID, "standard input: a line can have at most %d MiB",
                     XM_LINE_MOST_MIB);
             return XM_LINE_FAILED;
         }
@@ -155,7 +155,8 @@ read_lines(struct xm_line_input *in, struct xm_strbuf *line, struct xm_strbuf *o
         if (more)
             xm_strbuf_add(out, "\n");
         if (got == XM_LINE_TEXT && out->n > (size_t)XM_LINE_MOST_MIB << 20) {
-            xm_fail(err, XM_INVALID, "a message has at most %d MiB", XM_LINE_MOST_MIB);
+            xm_fail(err, XM_INVALID, "a message can have at most %d MiB",
+                    XM_LINE_MOST_MIB);
             return XM_LINE_FAILED;
         }
     }

@@ -163,8 +163,8 @@ read_header(const uint8_t *bytes, uint64_t n, const struct wish *w, struct heade
         length = length << 8 | bytes[i];
     if (length > MAX_HEADER || begin + length > n)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file whose header would have %" PRIu64
-                       " bytes, expected at most %d, and within the file",
+                       "an .npy file whose header has %" PRIu64
+                       " bytes, expected at most %d and not more than the file has",
                        length, MAX_HEADER);
     memcpy(text, bytes + begin, (size_t)length);
     text[length] = '\0';
@@ -186,7 +186,7 @@ find_matrix(const uint8_t *bytes, uint64_t n, const struct wish *w, struct heade
         !xm_element_bytes(h->element, count, &size) || size > n - h->data)
         return xm_fail(err, XM_INVALID,
                        "an .npy file of %" PRIu64 " x %" PRIu64
-                       " elements with only %" PRIu64 " bytes of data: it is cut off",
+                       " elements with only %" PRIu64 " bytes of data: it is truncated",
                        *rows, *cols, n - h->data);
     return XM_OK;
 }
@@ -252,7 +252,8 @@ xm_npy_open(const void *content, uint64_t n, struct xm_npy_view *out,
         fits = fits && xm_mul_size(count, h.dim[i], &count);
     if (!fits || !xm_element_bytes(h.element, count, &size) || size > n - h.data)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file with only %" PRIu64 " bytes of data: it is cut off",
+                       "an .npy file with only %" PRIu64
+                       " bytes of data: it is truncated",
                        n - h.data);
     *out = (struct xm_npy_view){.element = h.element,
                                 .rank = (uint32_t)h.rank,

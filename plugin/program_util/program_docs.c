@@ -9,7 +9,7 @@
 #include "runtime/util/compiler.h"
 
 static const struct xm_cli_option help_row = {'h', "help", XM_CLI_FLAG,
-                                              0,   NULL,   "this text"};
+                                              0,   NULL,   "show this text"};
 
 /* Returns row i of a command in the order of its help; NULL: there are no more. */
 static const struct xm_cli_option *

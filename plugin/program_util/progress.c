@@ -82,5 +82,5 @@ xm_progress_build(void *ctx, const char *kernel, uint64_t k, uint64_t n)
     if (n)
         xm_progress_show("building kernel %" PRIu64 " of %" PRIu64 ": %s", k, n, kernel);
     else
-        xm_progress_show("building for a launch of a new size: %s", kernel);
+        xm_progress_show("building a kernel for a launch of a new size: %s", kernel);
 }

@@ -20,7 +20,7 @@ xm_rate_read(const char **text, const char *unit, double *out, struct xm_error *
     const size_t n = strcspn(at, ",");
     char *end = NULL;
     *out = xm_parse_double(at, &end);
-    const char *why = end == at || isnan(*out) ? "is no number"
+    const char *why = end == at || isnan(*out) ? "is not a number"
                       : isinf(*out)            ? "is too large"
                       : !(*out > 0.0)          ? "is not above 0"
                                                : NULL;

@@ -41,7 +41,7 @@ check_other(const struct xm_gguf_part *p, uint64_t i, const struct xm_gguf_split
                        i + 1, split->count, its.number + 1, its.count);
     if (its.n_tensors != split->n_tensors)
         return xm_fail(err, XM_INVALID,
-                       "key 'split.tensors.count': it is not the same in all parts");
+                       "key 'split.tensors.count': its value differs between the parts");
     return XM_OK;
 }
 
@@ -105,7 +105,7 @@ join_tensors(struct xm_gguf *g, struct xm_error *err)
     }
     xm_gguf_sort_names(g->tensors_by_name, g->n_tensors, &twice);
     if (twice.n)
-        return xm_fail(err, XM_INVALID, "tensor '%.*s' is there twice",
+        return xm_fail(err, XM_INVALID, "tensor '%.*s' occurs twice",
                        XM_GGUF_SHOW(twice));
     return XM_OK;
 }
@@ -117,8 +117,8 @@ join(struct xm_gguf *g, const struct xm_gguf_split *split, struct xm_error *err)
     if (split->n_tensors == UINT64_MAX || split->n_tensors == g->n_tensors)
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "key 'split.tensors.count': expected the %" PRIu64
-                   " tensors of %" PRIu64 " files, found %" PRIu64,
+                   "key 'split.tensors.count': expected %" PRIu64
+                   ", the tensors of %" PRIu64 " files, found %" PRIu64,
                    g->n_tensors, g->n_parts, split->n_tensors);
 }
 
@@ -190,7 +190,9 @@ read_memory(struct xm_gguf *g, const void *bytes, uint64_t n, struct xm_mapping 
     XM_TRY(xm_gguf_parse(p, bytes, &g->arena, err));
     XM_TRY(xm_gguf_find_split(p, &split, err));
     if (split.count > 1)
-        return xm_fail(err, XM_UNSUPPORTED, "it is one of %" PRIu64 " files: open them",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "it is one of %" PRIu64
+                       " parts, which cannot be read from memory: open the files",
                        split.count);
     return join(g, &split, err);
 }

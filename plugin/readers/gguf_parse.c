@@ -83,9 +83,9 @@ take_count(struct cursor *c, const char *what, uint64_t least, uint64_t *out)
     if (*out <= left / least)
         return XM_OK;
     return xm_fail(c->err, XM_INVALID,
-                   "%s: there are %" PRIu64 ", which take %" PRIu64
-                   " bytes each or more; behind byte %" PRIu64 " the file has %" PRIu64
-                   ": it may be incomplete",
+                   "%s: there are %" PRIu64 ", of at least %" PRIu64
+                   " bytes each, but after byte %" PRIu64 " the file has only %" PRIu64
+                   " bytes: it may be incomplete",
                    what, *out, least, c->at, left);
 }
 
@@ -144,7 +144,7 @@ skip_value(struct cursor *c, enum xm_element element, unsigned depth)
         return take_text(c, "its text", &text);
     if (depth == MOST_NESTED)
         return xm_fail(c->err, XM_INVALID,
-                       "at byte %" PRIu64 ": lists lie in each other deeper than %d",
+                       "at byte %" PRIu64 ": lists are nested deeper than %d levels",
                        c->at, MOST_NESTED);
     XM_TRY(take_list_head(c, &inner, &n));
     return skip_values(c, inner, n, depth + 1);
@@ -207,7 +207,7 @@ take_keys(struct cursor *c, struct xm_gguf_part *p, struct xm_arena *arena)
     }
     xm_gguf_sort_names(p->keys_by_name, p->n_keys, &twice);
     if (twice.n)
-        return xm_fail(c->err, XM_INVALID, "key '%.*s' is there twice",
+        return xm_fail(c->err, XM_INVALID, "key '%.*s' occurs twice",
                        XM_GGUF_SHOW(twice));
     return XM_OK;
 }
@@ -263,8 +263,7 @@ take_tensor_type(struct cursor *c, uint64_t n, struct xm_gguf_tensor *t)
     t->type = xm_gguf_find_type(number);
     if (!t->type)
         return xm_fail(c->err, XM_UNSUPPORTED,
-                       "its type is %" PRIu32 ", which is none of ggml's known here",
-                       number);
+                       "its type is %" PRIu32 ", which is not a known ggml type", number);
     if (t->ne[0] % t->type->columns)
         return xm_fail(c->err, XM_INVALID,
                        "expected rows of whole blocks, %" PRIu32

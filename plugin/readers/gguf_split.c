@@ -30,8 +30,8 @@ xm_gguf_find_split(const struct xm_gguf_part *p, struct xm_gguf_split *out,
     if (out->number < out->count)
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "key 'split.no': expected less than the %" PRIu64
-                   " parts that there are, found %" PRIu64,
+                   "key 'split.no': expected less than the number of parts, %" PRIu64
+                   ", found %" PRIu64,
                    out->count, out->number);
 }
 
@@ -50,11 +50,11 @@ xm_gguf_part_path(const char *path, const struct xm_gguf_split *of, uint64_t i,
     suffix(i, of->count, others);
     const size_t n = strlen(path), n_mine = strlen(mine);
     if (n < n_mine || strcmp(path + n - n_mine, mine) != 0)
-        return xm_fail(
-            err, XM_INVALID,
-            "it is part %" PRIu64 " of %" PRIu64
-            ": expected a name that ends in '%s', by which the others are found",
-            of->number + 1, of->count, mine);
+        return xm_fail(err, XM_INVALID,
+                       "it is part %" PRIu64 " of %" PRIu64
+                       ": expected a file name that ends in '%s', by which the other "
+                       "parts are found",
+                       of->number + 1, of->count, mine);
     *out = xm_arena_printf(arena, "%.*s%s", (int)(n - n_mine), path, others);
     return *out ? XM_OK : xm_no_memory(err, "a path");
 }

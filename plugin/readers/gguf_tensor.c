@@ -68,14 +68,13 @@ xm_gguf_weight(const struct xm_gguf_tensor *t, struct xm_weight *out,
     };
     if (!find_format(t->type, &w))
         return xm_fail(err, XM_UNSUPPORTED,
-                       "tensor '%.*s': weights of type %s are not read",
+                       "tensor '%.*s': weights of type %s are not supported",
                        XM_GGUF_SHOW(t->name), t->type->text);
     if (t->ne[3] != 1)
-        return xm_fail(
-            err, XM_UNSUPPORTED,
-            "tensor '%.*s': expected a weight of at most 3 dimensions, found 4, "
-            "the outermost %" PRIu64,
-            XM_GGUF_SHOW(t->name), t->ne[3]);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "tensor '%.*s': expected a weight of at most 3 dimensions, found "
+                       "4 with an outermost dimension of %" PRIu64,
+                       XM_GGUF_SHOW(t->name), t->ne[3]);
     const char *wrong = xm_weight_check(&w);
     if (wrong)
         return xm_fail(err, XM_INVALID, "tensor '%.*s': %s", XM_GGUF_SHOW(t->name),

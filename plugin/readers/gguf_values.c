@@ -58,8 +58,8 @@ check_index(const struct xm_gguf_values *l, uint64_t i, struct xm_error *err)
     if (i < l->n)
         return XM_OK;
     return xm_fail(err, XM_INVALID,
-                   "key '%.*s': expected a value %" PRIu64 ", found %" PRIu64
-                   " values, counted from 0",
+                   "key '%.*s': there is no value %" PRIu64 ": the list has %" PRIu64
+                   " values, numbered from 0",
                    XM_GGUF_SHOW(l->key), i, l->n);
 }
 
@@ -160,7 +160,7 @@ xm_gguf_f32_at(const struct xm_gguf_values *l, uint64_t i, float *out,
     XM_TRY(xm_gguf_f64_at(l, i, &x, err));
     if (!isfinite(x) || !isfinite((float)x))
         return refuse(l, i, "a finite f32",
-                      isnan(x) ? "NaN" : "one that is infinite or too large", err);
+                      isnan(x) ? "NaN" : "a number that is infinite or too large", err);
     *out = (float)x;
     return XM_OK;
 }

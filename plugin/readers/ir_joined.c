@@ -49,7 +49,7 @@ positions(struct xm_builder *b, const struct xm_ir_layer *l, struct xm_value **o
     const union xm_attr axis = {.axis = {0}};
     struct xm_value *axes[MOST_AXES];
     if (type.element != XM_I64 && type.element != XM_I32)
-        return xm_fail(err, XM_INVALID, "expected positions i64 or i32");
+        return xm_fail(err, XM_INVALID, "expected positions of type i64 or i32");
     if (n < 1 || n > MOST_AXES)
         return xm_fail(err, XM_UNSUPPORTED, "expected 1 to %d axes of positions",
                        MOST_AXES);

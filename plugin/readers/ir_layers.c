@@ -97,8 +97,9 @@ check_extra(struct build *s, const struct xm_ir_layer *l, const struct xm_ir_tex
                            a->value, only);
         return XM_OK;
     }
-    xm_log(XM_LOG_DEBUG, "layer '%s' (%s): attribute %s=\"%s\" is not known, ignored",
-           l->name, l->type, a->key, a->value);
+    xm_log(XM_LOG_DEBUG,
+           "layer '%s' (%s): attribute %s=\"%s\" is not known and is ignored", l->name,
+           l->type, a->key, a->value);
     return XM_OK;
 }
 
@@ -198,16 +199,17 @@ constant_data(struct build *s, const struct xm_ir_layer *l, const struct xm_type
         size = 0;
     if (size != expected)
         return xm_fail(s->err, XM_INVALID,
-                       "size is %" PRIu64
-                       " bytes, but shape [%.80s] of %s needs %" PRIu64,
+                       "the size is %" PRIu64
+                       " bytes, but the shape [%.80s] of %s needs %" PRIu64,
                        size, shape, xm_element_text(type->element), expected);
     *out = (struct xm_data){(const uint8_t *)"", 0};
     if (size == 0)
         return XM_OK;
     if (!w->bytes)
         return xm_fail(s->err, XM_NOT_FOUND,
-                       "needs %" PRIu64 " bytes of weights, but there is no %.200s", size,
-                       w->name);
+                       "the layer needs %" PRIu64
+                       " bytes of weights, but there is no %.200s",
+                       size, w->name);
     if (!xm_add_size(offset, size, &end) || end > w->n_bytes)
         return xm_fail(s->err, XM_INVALID,
                        "%" PRIu64 " bytes at offset %" PRIu64
@@ -371,8 +373,8 @@ take_results(struct build *s, const struct xm_ir_layer *l, struct xm_node *n)
 {
     bool sink = n->op == XM_OP_RESULT || n->op == XM_OP_ASSIGN;
     if (l->out.n != n->n_out && !(sink && l->out.n == 0))
-        return xm_fail(s->err, XM_INVALID, "has %u output ports, expected %u", l->out.n,
-                       n->n_out);
+        return xm_fail(s->err, XM_INVALID, "it has %u output ports, expected %u",
+                       l->out.n, n->n_out);
     struct xm_value *v = n->out;
     for (struct xm_ir_port *p = l->out.first; p; p = p->next, v++) {
         XM_TRY(check_element(s, p, &v->type));
@@ -443,11 +445,11 @@ check_n_inputs(struct build *s, const struct xm_ir_layer *l, const struct meanin
     if (n >= min && (max < 0 || n <= max))
         return XM_OK;
     if (max == min)
-        return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d", n, min);
+        return xm_fail(s->err, XM_INVALID, "it has %d input ports, expected %d", n, min);
     if (max < 0)
-        return xm_fail(s->err, XM_INVALID, "has %d input ports, expected at least %d", n,
-                       min);
-    return xm_fail(s->err, XM_INVALID, "has %d input ports, expected %d to %d", n, min,
+        return xm_fail(s->err, XM_INVALID, "it has %d input ports, expected at least %d",
+                       n, min);
+    return xm_fail(s->err, XM_INVALID, "it has %d input ports, expected %d to %d", n, min,
                    max);
 }
 

@@ -65,8 +65,8 @@ missing_port(const struct xm_ir_layer *l, const char *direction, uint64_t port,
              struct xm_error *err)
 {
     return xm_fail(err, XM_INVALID,
-                   "an edge names %s port %" PRIu64 " of layer '%.80s' (id %" PRIu64
-                   ", %.40s), which has no such port",
+                   "an edge names %s port %" PRIu64 ", which layer '%.80s' (id %" PRIu64
+                   ", %.40s) does not have",
                    direction, port, l->name, l->id, l->type);
 }
 

@@ -91,13 +91,16 @@ static const struct {
     const char *what;
 } others[] = {
     {"GGUF", 4, "a GGUF file"},
-    {"tjgg", 4, "a model of llama.cpp's from before GGUF, to be converted anew"},
-    {"lmgg", 4, "a model of llama.cpp's from before GGUF, to be converted anew"},
-    {"fmgg", 4, "a model of llama.cpp's from before GGUF, to be converted anew"},
-    {"PK\3\4", 4, "a zip archive, as PyTorch writes"},
+    {"tjgg", 4,
+     "a llama.cpp model in a format older than GGUF, which must be converted again"},
+    {"lmgg", 4,
+     "a llama.cpp model in a format older than GGUF, which must be converted again"},
+    {"fmgg", 4,
+     "a llama.cpp model in a format older than GGUF, which must be converted again"},
+    {"PK\3\4", 4, "a zip archive, as PyTorch writes it"},
     {"\x93NUMPY", 6, "a NumPy array"},
     {"{", 1, "JSON"},
-    {XM_BLOB_MAGIC, sizeof(XM_BLOB_MAGIC) - 1, "a compiled model of xemoe's"},
+    {XM_BLOB_MAGIC, sizeof(XM_BLOB_MAGIC) - 1, "a compiled model of xemoe"},
 };
 
 enum { MOST_SEEN = 512 }; /* bytes looked at to tell text from binary data */
@@ -125,7 +128,7 @@ what_else(const struct xm_mapped_file *f)
             return others[i].what;
     }
     if (is_safetensors(f))
-        return "a safetensors file, weights without a graph";
+        return "a safetensors file, which has weights without a graph";
     while (at < f->n_bytes && memchr(" \t\r\n", f->bytes[at], 4))
         at++;
     if (at == f->n_bytes || f->bytes[at] == '<' || f->bytes[0] >= 0xfe)
@@ -143,12 +146,11 @@ read_xml(const char *xml_path, const char *bin_path, bool asked_for,
     XM_TRY(xm_mapped_file_open(xml_path, &xml, err));
     const char *other = what_else(&xml);
     enum xm_status status =
-        other
-            ? xm_fail(err, XM_UNSUPPORTED,
-                      "it is %s; expected an OpenVINO IR: a file openvino_model.xml, or "
-                      "a folder with one; or a GGUF file",
-                      other)
-            : read_files(&xml, bin_path, asked_for, out, err);
+        other ? xm_fail(err, XM_UNSUPPORTED,
+                        "it is %s; expected an OpenVINO IR (a file openvino_model.xml, "
+                        "or a folder with one) or a GGUF file",
+                        other)
+              : read_files(&xml, bin_path, asked_for, out, err);
     xm_mapped_file_close(&xml);
     if (status != XM_OK)
         xm_error_prefix(err, "%.150s", xml_path);

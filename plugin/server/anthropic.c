@@ -369,7 +369,8 @@ read_block(struct making *m, bool is_user, yyjson_val *block, const char *where,
 {
     yyjson_val *type = yyjson_obj_get(block, "type");
     if (!yyjson_is_obj(block))
-        return xm_refuse_value(m->r, where, block, "a block, an object with a 'type'");
+        return xm_refuse_value(m->r, where, block,
+                               "a content block: an object with a 'type'");
     for (size_t i = 0; i < XM_ARRAY_LEN(blocks); i++)
         if ((is_user ? blocks[i].of_user : blocks[i].of_assistant) &&
             yyjson_equals_str(type, blocks[i].type))
@@ -419,7 +420,7 @@ add_blocks(struct making *m, const char *role, yyjson_val *content, const char *
         good = add_calls(m, o, content, where);
     }
     if (good && !(xm_strbuf_ok(&parts.text) && xm_strbuf_ok(&parts.thought)))
-        good = xm_refuse(m->r, 503, NULL, NULL, "there is no memory for the messages");
+        good = xm_refuse(m->r, 503, NULL, NULL, "out of memory for the messages");
     xm_strbuf_free(&parts.text);
     xm_strbuf_free(&parts.thought);
     return good;
@@ -443,7 +444,8 @@ add_message(struct making *m, yyjson_val *message, size_t i)
     if (yyjson_is_arr(content) && yyjson_arr_size(content) > 0)
         return add_blocks(m, is_user ? "user" : "assistant", content, place.text);
     if (!yyjson_is_str(content))
-        return xm_refuse_value(m->r, place.text, content, "a string or a list of blocks");
+        return xm_refuse_value(m->r, place.text, content,
+                               "a string or a list of content blocks");
     const bool good = xm_content_text(content, place.text, "text", &text, m->r);
     xm_messages_add(&m->j, m->list, is_user ? "user" : "assistant", &text);
     xm_strbuf_free(&text);
@@ -512,7 +514,7 @@ read_wish(struct xm_completion *c, yyjson_val *body, struct xm_refusal *r)
     return xm_wish_is_one(&c->wish, r) &&
            (c->wish.max_tokens < UINT64_MAX ||
             xm_refuse_value(r, "max_tokens", yyjson_obj_get(body, "max_tokens"),
-                            "a whole number from 1 on"));
+                            "a whole number from 1"));
 }
 
 static const struct xm_dialect anthropic = {

@@ -65,7 +65,7 @@ create(struct xm_exchange *x, struct xm_served *m, const struct xm_dialect *dial
 {
     struct xm_completion *c = xm_calloc(1, sizeof(*c));
     if (!c) {
-        xm_refuse(r, 503, NULL, NULL, "there is no memory for the request");
+        xm_refuse(r, 503, NULL, NULL, "out of memory for the request");
         return NULL;
     }
     c->x = x;
@@ -138,8 +138,8 @@ check_begun(const struct xm_completion *c, const struct xm_token_list *ids,
         return xm_refuse_for(r, &why);
     return is_text ||
            xm_refuse(r, 400, where, "unsupported_parameter",
-                     "the last message is the assistant's, and cannot be continued: this "
-                     "model's answer begins with a thought or a header");
+                     "the last message comes from the assistant and cannot be continued, "
+                     "because this model's answers begin with reasoning or a header");
 }
 
 bool
@@ -150,7 +150,7 @@ xm_completion_add(struct xm_completion *c, const struct xm_prompt *prompt,
     struct xm_token_list *grown =
         xm_realloc(c->prompts, (c->n_prompts + 1) * sizeof(*grown));
     if (!grown)
-        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompts");
+        return xm_refuse(r, 503, NULL, NULL, "out of memory for the prompts");
     c->prompts = grown;
     c->where = where;
     struct xm_token_list *ids = &grown[c->n_prompts++];
@@ -175,7 +175,7 @@ xm_completion_event(struct xm_completion *c, const char *event, struct xm_json_o
     xm_strbuf_add(&out, "\n\n");
     xm_json_end(j);
     if (!is_whole || !xm_strbuf_ok(&out))
-        xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the answer");
+        xm_refuse(&c->failure, 503, NULL, NULL, "out of memory for the answer");
     else
         xm_exchange_add(c->x, out.text, out.n);
     xm_strbuf_free(&out);
@@ -236,7 +236,7 @@ answer_whole(struct xm_completion *c)
     if (xm_json_write(&j, &text))
         xm_exchange_answer(c->x, 200, XM_TYPE_JSON, text.text, text.n);
     else
-        xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the answer");
+        xm_refuse(&c->failure, 503, NULL, NULL, "out of memory for the answer");
     xm_json_end(&j);
     xm_strbuf_free(&text);
 }
@@ -295,8 +295,7 @@ note_told(struct xm_completion_text *t, const struct xm_piece *piece)
         return;
     for (size_t i = t->n_told; piece->part == XM_ANSWER_TEXT && i < n; i++)
         if (!xm_token_list_add(&t->told, (int32_t)i))
-            xm_refuse(&t->of->failure, 503, NULL, NULL,
-                      "there is no memory for the text");
+            xm_refuse(&t->of->failure, 503, NULL, NULL, "out of memory for the text");
     t->n_told = n;
 }
 
@@ -316,7 +315,7 @@ take_piece(struct xm_completion_text *t, const struct xm_piece *piece)
     if (piece->part != XM_ANSWER_CALL)
         xm_strbuf_add_n(to, piece->text, piece->n);
     if (!xm_strbuf_ok(to))
-        xm_refuse(&c->failure, 503, NULL, NULL, "there is no memory for the text");
+        xm_refuse(&c->failure, 503, NULL, NULL, "out of memory for the text");
     else if (c->wish.stream && !c->failure.status)
         c->dialect->part(t, &part);
 }
@@ -367,7 +366,7 @@ note_failure(struct xm_completion_text *t)
     struct xm_completion *c = t->of;
     if (t->result.no_room && t->result.ids.n == 0)
         xm_refuse(&c->failure, 400, c->where, "context_length_exceeded",
-                  "the prompt has %zu tokens, for which the KV cache has no room",
+                  "the prompt has %zu tokens, which do not fit into the KV cache",
                   t->prompt->n);
     else if (t->result.finish == XM_FINISH_FAILED)
         xm_refuse_for(&c->failure, &t->result.error);
@@ -452,17 +451,18 @@ make_texts(struct xm_completion *c, struct xm_refusal *r)
     const uint64_t n = c->n_prompts * c->wish.n;
     if (n > XM_MOST_TEXTS)
         return xm_refuse(r, 400, "n", "out_of_range",
-                         "the request asks for %" PRIu64 " texts, at most %d are made", n,
-                         XM_MOST_TEXTS);
+                         "the request asks for %" PRIu64
+                         " texts, at most %d are supported",
+                         n, XM_MOST_TEXTS);
     const struct xm_served_options *o = &c->model->options;
     if (o->most_waiting && n > o->slots + o->most_waiting)
         return xm_refuse(r, 400, "n", "out_of_range",
-                         "the request asks for %" PRIu64 " texts, at most %zu can run "
-                         "and wait here",
+                         "the request asks for %" PRIu64
+                         " texts, but at most %zu can run and wait on this server",
                          n, o->slots + o->most_waiting);
     c->texts = xm_calloc((size_t)n, sizeof(*c->texts));
     if (!c->texts)
-        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the texts");
+        return xm_refuse(r, 503, NULL, NULL, "out of memory for the texts");
     c->n_texts = c->n_left = (size_t)n;
     for (size_t i = 0; i < c->n_texts; i++) {
         c->texts[i].of = c;

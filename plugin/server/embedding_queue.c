@@ -179,7 +179,9 @@ xm_embedding_queue_submit(struct xm_embedding_queue *q, struct xm_embedding_job 
     if (q->stops)
         s = xm_fail(err, XM_CANCELLED, "the server is stopping");
     else if (q->most_waiting && q->n_waiting >= q->most_waiting)
-        s = xm_fail(err, XM_BUSY, "%zu requests for embeddings wait", q->n_waiting);
+        s = xm_fail(err, XM_BUSY,
+                    "too many requests: %zu requests for embeddings already wait",
+                    q->n_waiting);
     if (s == XM_OK) {
         job->next = NULL;
         job->is_cancelled = false;

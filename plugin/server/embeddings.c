@@ -108,13 +108,14 @@ check_dimensions(const struct embeddings *w, uint64_t dimensions, uint64_t width
     if (dimensions > width)
         return xm_refuse(r, 400, "dimensions", "invalid_value",
                          "'dimensions' is %" PRIu64
-                         ", the model's embeddings have %" PRIu64,
+                         ", but the model's embeddings have %" PRIu64,
                          dimensions, width);
     return w->n <= MOST_NUMBERS / dimensions ||
-           xm_refuse(r, 400, "input", "out_of_range",
-                     "%zu embeddings of %" PRIu64 " dimensions are more than %d numbers: "
-                     "ask for fewer at once",
-                     w->n, dimensions, MOST_NUMBERS);
+           xm_refuse(
+               r, 400, "input", "out_of_range",
+               "%zu embeddings of %" PRIu64
+               " dimensions have more than %d numbers in all: request fewer at once",
+               w->n, dimensions, MOST_NUMBERS);
 }
 
 /* Makes the answer's JSON. */
@@ -129,7 +130,7 @@ make(const struct embeddings *w, struct xm_embedder *e, struct xm_json_out *j,
         return false;
     float *rows = xm_malloc(w->n * (size_t)dimensions * sizeof(*rows));
     if (!rows)
-        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the embeddings");
+        return xm_refuse(r, 503, NULL, NULL, "out of memory for the embeddings");
     if (xm_embedder_run(e, w->inputs, w->n, dimensions, rows, &why) == XM_OK)
         print(w, rows, dimensions, j);
     else if (why.status == XM_CANCELLED)
@@ -170,7 +171,8 @@ check_input(struct embeddings *w, size_t n, const char *where, struct xm_refusal
         return xm_refuse(r, 400, where, "invalid_value", "the input is empty");
     if (context && n > context)
         return xm_refuse(r, 400, where, "context_length_exceeded",
-                         "the input has %zu tokens, the context %" PRIu64, n, context);
+                         "the input has %zu tokens, but the context is %" PRIu64, n,
+                         context);
     w->tokens += n;
     return w->tokens <= MOST_TOKENS ||
            xm_refuse(r, 400, "input", "out_of_range",
@@ -187,7 +189,7 @@ add_input(void *ctx, const struct xm_prompt *prompt, const char *where,
         const size_t room = 2 * w->room + 1;
         struct xm_token_list *grown = xm_realloc(w->inputs, room * sizeof(*grown));
         if (!grown)
-            return xm_refuse(r, 503, NULL, NULL, "there is no memory for the inputs");
+            return xm_refuse(r, 503, NULL, NULL, "out of memory for the inputs");
         w->inputs = grown;
         w->room = room;
     }
@@ -228,10 +230,10 @@ create(struct xm_exchange *x, struct xm_served *m, struct xm_refusal *r)
     struct embeddings *w = m->embeddings ? xm_calloc(1, sizeof(*w)) : NULL;
     if (!w) {
         if (m->embeddings)
-            xm_refuse(r, 503, NULL, NULL, "there is no memory for the request");
+            xm_refuse(r, 503, NULL, NULL, "out of memory for the request");
         else
             xm_refuse(r, 400, "model", "unsupported_parameter",
-                      "this model gives no embeddings");
+                      "this model cannot compute embeddings");
         return NULL;
     }
     w->x = x;

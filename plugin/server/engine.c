@@ -190,7 +190,8 @@ xm_served_submit(struct xm_served *m, const struct xm_job *job, uint64_t *id,
 {
     struct xm_served_thread *t = m->thread;
     if (!t->scheduler)
-        return xm_fail(err, XM_UNSUPPORTED, "the model gives embeddings and no texts");
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the model computes embeddings only, no texts");
     /* so that no job is submitted after the thread's last look at the jobs */
     pthread_mutex_lock(&t->lock);
     const enum xm_status s = t->stops
@@ -215,7 +216,7 @@ xm_served_takes_messages(const struct xm_served *m, struct xm_refusal *r)
     const struct xm_package *p = m->package;
     return (p && p->tokenizer && p->chat_template) ||
            xm_refuse(r, 400, "model", "unsupported_parameter",
-                     "the model has no chat template, and takes no messages");
+                     "the model has no chat template, so it cannot answer messages");
 }
 
 void

@@ -256,7 +256,7 @@ check_length(const struct request *q, struct xm_refusal *r)
     if (coding.value && (coding.differs || strcasecmp(coding.value, "chunked") != 0))
         return xm_refuse(
             r, 501, NULL, "unknown_coding",
-            "the request's Transfer-Encoding is '%s', only 'chunked' is taken",
+            "the request's Transfer-Encoding is '%s', but only 'chunked' is supported",
             xm_utf8_shown(xm_slice_of(coding.value, strlen(coding.value))).text);
     if (coding.value && length.value)
         return xm_refuse(r, 400, NULL, "invalid_request",
@@ -273,7 +273,8 @@ check_bound(const struct request *q, struct xm_refusal *r)
     c->is_beyond &= __atomic_load_n(&q->h->n_connections, __ATOMIC_RELAXED) > q->h->most;
     return !c->is_beyond ||
            xm_refuse(r, 503, NULL, NULL,
-                     "the server has %u connections, and takes no more now", q->h->most);
+                     "the server has %u connections and accepts no more at present",
+                     q->h->most);
 }
 
 static bool
@@ -434,8 +435,8 @@ start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error
     return h->daemon
                ? XM_OK
                : xm_fail(err, o->cert ? XM_INVALID : XM_IO,
-                         o->cert ? "the server cannot start: is the certificate the "
-                                   "key's, and are both in PEM form?"
+                         o->cert ? "the server cannot start: check that certificate and "
+                                   "key belong together and are in PEM format"
                                  : "the server cannot start");
 }
 

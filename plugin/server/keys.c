@@ -10,12 +10,12 @@ add_key(struct xm_keys *k, struct xm_slice line, size_t number, struct xm_error 
 {
     for (size_t i = 0; i < line.n; i++) {
         if (line.text[i] <= ' ' || line.text[i] > '~')
-            return xm_fail(err, XM_INVALID,
-                           "line %zu: a key has no blanks, and plain characters only",
-                           number);
+            return xm_fail(
+                err, XM_INVALID,
+                "line %zu: a key must have only ASCII characters and no blanks", number);
     }
     if (line.n > XM_MOST_KEY_BYTES)
-        return xm_fail(err, XM_INVALID, "line %zu: a key has at most %d characters",
+        return xm_fail(err, XM_INVALID, "line %zu: a key can have at most %d characters",
                        number, XM_MOST_KEY_BYTES);
     if (k->n == XM_MOST_KEYS)
         return xm_fail(err, XM_INVALID, "there are more than %d keys", XM_MOST_KEYS);
@@ -45,7 +45,7 @@ read_lines(struct xm_keys *k, size_t n, struct xm_error *err)
             XM_TRY(add_key(k, line, number, err));
         at += length + 1;
     }
-    return k->n ? XM_OK : xm_fail(err, XM_INVALID, "there is no key in it");
+    return k->n ? XM_OK : xm_fail(err, XM_INVALID, "it contains no key");
 }
 
 enum xm_status

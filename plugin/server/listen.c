@@ -50,7 +50,7 @@ open_at(const struct addrinfo *a, const char *host, uint16_t port,
     const int one = 1;
     const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
-        return xm_fail(err, XM_IO, "there is no socket: %s", strerror(errno));
+        return xm_fail(err, XM_IO, "a socket cannot be created: %s", strerror(errno));
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (bind(fd, a->ai_addr, a->ai_addrlen) != 0 || listen(fd, BACKLOG) != 0) {
         const int why = errno;
@@ -114,8 +114,7 @@ xm_listener_take_given(struct xm_listener *out, struct xm_error *err)
         !listens || getsockname(FIRST_GIVEN, (struct sockaddr *)&a, &n) != 0)
         return xm_fail(
             err, XM_INVALID,
-            "LISTEN_FDS says that descriptor %d is a socket that listens, but it "
-            "is none",
+            "LISTEN_FDS is set, but file descriptor %d is not a listening socket",
             FIRST_GIVEN);
     fcntl(FIRST_GIVEN, F_SETFD, FD_CLOEXEC);
     out->fd = FIRST_GIVEN;

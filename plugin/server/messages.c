@@ -37,7 +37,7 @@ xm_messages_prompt(const struct xm_messages *m)
 static bool
 no_memory(struct xm_refusal *r)
 {
-    return xm_refuse(r, 503, NULL, NULL, "there is no memory for the conversation");
+    return xm_refuse(r, 503, NULL, NULL, "out of memory for the conversation");
 }
 
 /* ---- content --------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ add_part(yyjson_val *part, const char *where, const char *types, struct xm_strbu
         return xm_refuse_value(r, where, part, "an object with 'type' and 'text'");
     if (!word || !xm_list_has(types, ' ', word, strlen(word)))
         return xm_refuse(r, 400, xm_place("%s.type", where).text, "unsupported_content",
-                         "'%s.type' is %s, expected %.*s: text only is supported", where,
+                         "'%s.type' is %s, expected %.*s: only text is supported", where,
                          xm_json_shown(type).text, (int)strcspn(types, " "), types);
     if (!yyjson_is_str(text))
         return xm_refuse_value(r, xm_place("%s.%s", where, key).text, text, "a string");
@@ -145,7 +145,7 @@ xm_messages_add_call(struct xm_json_out *j, yyjson_mut_val *message,
                                yyjson_obj_get(o, "name"), "the name of a tool");
     if (arguments && !yyjson_is_str(arguments) && !yyjson_is_obj(arguments))
         return xm_refuse_value(r, xm_place("%s.%s", place.text, as->arguments).text,
-                               arguments, "an object, or one as JSON in a string");
+                               arguments, "an object, or a string with a JSON object");
     if (!calls)
         calls = xm_json_add_array(j, message, "tool_calls");
     yyjson_mut_val *made = xm_json_add_object(j, calls, NULL);
@@ -270,8 +270,8 @@ xm_template_variables(yyjson_val *body, struct xm_json_out *variables,
     {
         if (is_kept(yyjson_get_str(key)))
             return xm_refuse(
-                r, 400, name, "invalid_value", "'%s' cannot set the template's '%s'",
-                name,
+                r, 400, name, "invalid_value",
+                "'%s' cannot set the variable '%s' of the chat template", name,
                 xm_utf8_shown(xm_slice_of(yyjson_get_str(key), yyjson_get_len(key)))
                     .text);
         add_copy(variables, NULL, yyjson_get_str(key), v);

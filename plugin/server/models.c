@@ -127,7 +127,7 @@ xm_answer_metrics(struct xm_exchange *x)
                            text.n);
         xm_exchange_unlock(x);
     } else {
-        xm_refuse(&r, 503, NULL, NULL, "there is no memory for the metrics");
+        xm_refuse(&r, 503, NULL, NULL, "out of memory for the metrics");
         xm_refusal_answer(&r, x);
     }
     xm_strbuf_free(&text);

@@ -111,9 +111,9 @@ read_ids(yyjson_val *list, const char *where, struct xm_token_list *ids,
     {
         if (!yyjson_is_uint(v) || yyjson_get_uint(v) > INT32_MAX)
             return xm_refuse_value(r, xm_place("%s[%zu]", where, i).text, v,
-                                   "a token's id");
+                                   "a token id");
         if (!xm_token_list_add(ids, (int32_t)yyjson_get_uint(v)))
-            return xm_refuse(r, 503, NULL, NULL, "there is no memory for the prompt");
+            return xm_refuse(r, 503, NULL, NULL, "out of memory for the prompt");
     }
     return true;
 }
@@ -143,7 +143,7 @@ read_prompt(const struct xm_openai_prompts *p, yyjson_val *v, const char *where,
                                "a string, a list of token ids, or a list of these");
     if (!p->model->package || !p->model->package->tokenizer)
         return xm_refuse(r, 400, p->name, "invalid_value",
-                         "the model has no tokenizer: '%s' takes token ids", p->name);
+                         "the model has no tokenizer: '%s' must be token ids", p->name);
     return p->add(p->ctx, &prompt, where, r);
 }
 

@@ -97,10 +97,9 @@ check_host(const struct xm_exchange *x, struct xm_refusal *r)
     const struct xm_slice host = host_of(header);
     return is_host(host, "localhost") || is_host(host, "127.0.0.1") ||
            is_host(host, "::1") || is_host(host, name) ||
-           xm_refuse(
-               r, 403, NULL, "wrong_host",
-               "this server listens on loopback, and answers to 'localhost' and its "
-               "addresses only: the Host header has another name");
+           xm_refuse(r, 403, NULL, "wrong_host",
+                     "this server listens on loopback and answers only requests whose "
+                     "Host header is 'localhost' or a loopback address");
 }
 
 static bool
@@ -115,10 +114,10 @@ check_key(const struct xm_exchange *x, struct xm_refusal *r)
         key = said + n;
     if (!key)
         return xm_refuse(r, 401, NULL, "missing_api_key",
-                         "this server wants a key: send 'Authorization: Bearer KEY'");
+                         "this server requires a key: send 'Authorization: Bearer KEY'");
     return xm_keys_has(x->server->keys, key) ||
            xm_refuse(r, 401, NULL, "invalid_api_key",
-                     "the key is not one of this server's");
+                     "the key is not valid for this server");
 }
 
 static bool
@@ -138,11 +137,12 @@ check_body(const struct xm_exchange *x, uint64_t body_bytes, struct xm_refusal *
         return xm_refuse(r, 503, NULL, NULL, "the server is stopping");
     if (body_bytes > x->server->most_body)
         return xm_refuse(r, 413, NULL, "body_too_large",
-                         "the body has %" PRIu64 " bytes, at most %zu are read",
+                         "the request body has %" PRIu64
+                         " bytes, at most %zu are allowed",
                          body_bytes, x->server->most_body);
     return is_json(x->request.content_type) ||
            xm_refuse(r, 415, NULL, "wrong_content_type",
-                     "the body's type is '%s', expected application/json",
+                     "the request's Content-Type is '%s', expected application/json",
                      x->request.content_type
                          ? xm_utf8_shown(xm_slice_of(x->request.content_type,
                                                      strlen(x->request.content_type)))
@@ -160,10 +160,11 @@ find_route(struct xm_exchange *x, struct xm_refusal *r)
     if (x->route)
         (void)0;
     else if (!methods.n)
-        xm_refuse(r, 404, NULL, "unknown_url", "there is no '%s'", path.text);
+        xm_refuse(r, 404, NULL, "unknown_url", "there is no endpoint '%s'", path.text);
     else
-        xm_refuse(r, 405, NULL, "method_not_allowed", "'%s' takes %s, not %.16s",
-                  path.text, xm_strbuf_text(&methods), q->method);
+        xm_refuse(r, 405, NULL, "method_not_allowed",
+                  "the endpoint '%s' supports %s, not %.16s", path.text,
+                  xm_strbuf_text(&methods), q->method);
     if (methods.n) /* for the header Allow of 405 and OPTIONS */
         x->allow = strstr(xm_strbuf_text(&methods), "POST") ? "POST" : "GET, HEAD";
     xm_strbuf_free(&methods);
@@ -256,20 +257,22 @@ xm_body_read(const struct xm_exchange *x, yyjson_doc **doc, struct xm_refusal *r
     *doc = NULL;
     if (body->n == 0)
         return xm_refuse(r, 400, NULL, "invalid_json",
-                         "the body is empty, expected a JSON object");
+                         "the request body is empty, expected a JSON object");
     if (is_deep(xm_strbuf_text(body), body->n))
-        return xm_refuse(r, 400, NULL, "invalid_json",
-                         "lists and objects of the body are nested more than %d deep",
-                         XM_MOST_DEPTH);
+        return xm_refuse(
+            r, 400, NULL, "invalid_json",
+            "lists and objects of the request body are nested deeper than %d levels",
+            XM_MOST_DEPTH);
     if (xm_json_parse(xm_strbuf_text(body), body->n, doc, &why) != XM_OK)
-        return why.status == XM_INVALID
-                   ? xm_refuse(r, 400, NULL, "invalid_json", "the body is %s", why.text)
-                   : xm_refuse_for(r, &why);
+        return why.status == XM_INVALID ? xm_refuse(r, 400, NULL, "invalid_json",
+                                                    "the request body is %s", why.text)
+                                        : xm_refuse_for(r, &why);
     if (yyjson_is_obj(yyjson_doc_get_root(*doc)))
         return true;
     yyjson_doc_free(*doc);
     *doc = NULL;
-    return xm_refuse(r, 400, NULL, "invalid_json", "the body is no JSON object");
+    return xm_refuse(r, 400, NULL, "invalid_json",
+                     "the request body is not a JSON object");
 }
 
 struct xm_served *
@@ -294,7 +297,7 @@ xm_server_model(const struct xm_server *s, struct xm_slice name, struct xm_refus
                            xm_slice_of(s->models[i]->name, strlen(s->models[i]->name))))
             return s->models[i];
     xm_refuse(r, 404, "model", "model_not_found",
-              "there is no model '%s' here; /v1/models lists them",
+              "there is no model '%s'; /v1/models lists the models",
               xm_utf8_shown(name).text);
     return NULL;
 }
@@ -307,10 +310,10 @@ xm_server_handle(struct xm_exchange *x)
     struct xm_refusal r = {0};
     if (x->request.body.n > x->server->most_body)
         xm_refuse(&r, 413, NULL, "body_too_large",
-                  "the body has more than the %zu bytes that are read",
+                  "the request body has more than %zu bytes, the largest allowed size",
                   x->server->most_body);
     else if (!xm_strbuf_ok(&x->request.body))
-        xm_refuse(&r, 503, NULL, NULL, "there is no memory for the body");
+        xm_refuse(&r, 503, NULL, NULL, "out of memory for the request body");
     if (r.status != 0)
         xm_refusal_answer(&r, x);
     else
@@ -329,7 +332,7 @@ xm_answer_json(struct xm_exchange *x, struct xm_json_out *j)
         xm_exchange_answer(x, 200, XM_TYPE_JSON, xm_strbuf_text(&text), text.n);
         xm_exchange_unlock(x);
     } else {
-        xm_refuse(&r, 503, NULL, NULL, "there is no memory for the answer");
+        xm_refuse(&r, 503, NULL, NULL, "out of memory for the answer");
         xm_refusal_answer(&r, x);
     }
     xm_strbuf_free(&text);

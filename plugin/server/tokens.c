@@ -56,7 +56,7 @@ tokenize(const struct asked *a, struct xm_json_out *j, struct xm_refusal *r)
     const size_t n = yyjson_get_len(text);
     char *marks = knows_special || n == 0 ? NULL : xm_malloc(n);
     if (!knows_special && n > 0 && !marks)
-        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the text");
+        return xm_refuse(r, 503, NULL, NULL, "out of memory for the text");
     if (marks)
         memset(marks, 1, n);
     const bool good = xm_tokenizer_encode_marked(t, yyjson_get_str(text), marks, n,
@@ -93,9 +93,9 @@ read_ids(yyjson_val *list, uint64_t vocabulary, struct xm_token_list *ids,
     {
         if (!yyjson_is_uint(v) || yyjson_get_uint(v) >= n_ids)
             return xm_refuse_value(r, xm_place("tokens[%zu]", i).text, v,
-                                   xm_place("a token's id, below %" PRIu64, n_ids).text);
+                                   xm_place("a token id below %" PRIu64, n_ids).text);
         if (!xm_token_list_add(ids, (int32_t)yyjson_get_uint(v)))
-            return xm_refuse(r, 503, NULL, NULL, "there is no memory for the tokens");
+            return xm_refuse(r, 503, NULL, NULL, "out of memory for the tokens");
     }
     return true;
 }

@@ -57,9 +57,10 @@ check_type(const struct api *api, yyjson_val *tool, const char *where,
     if (yyjson_is_str(type) &&
         xm_list_has(api->types, ' ', yyjson_get_str(type), yyjson_get_len(type)))
         return true;
-    return xm_refuse(r, 400, xm_place("%s.type", where).text, "unsupported_parameter",
-                     "'%s.type' is %s, expected '%.*s': tools are functions here", where,
-                     xm_json_shown(type).text, (int)strcspn(api->types, " "), api->types);
+    return xm_refuse(
+        r, 400, xm_place("%s.type", where).text, "unsupported_parameter",
+        "'%s.type' is %s, expected '%.*s': only functions are supported as tools", where,
+        xm_json_shown(type).text, (int)strcspn(api->types, " "), api->types);
 }
 
 static bool
@@ -107,11 +108,11 @@ read_tools(struct xm_wish *w, const struct api *api, yyjson_val *tools,
         return xm_refuse_value(r, "tools", tools, "a list of tools");
     if (yyjson_arr_size(tools) > XM_MOST_TOOLS)
         return xm_refuse(r, 400, "tools", "out_of_range",
-                         "'tools' has %zu tools, at most %d are taken",
+                         "'tools' has %zu tools, at most %d are supported",
                          yyjson_arr_size(tools), XM_MOST_TOOLS);
     w->tools.all = xm_calloc(yyjson_arr_size(tools) + 1, sizeof(*w->tools.all));
     if (!w->tools.all)
-        return xm_refuse(r, 503, NULL, NULL, "there is no memory for the tools");
+        return xm_refuse(r, 503, NULL, NULL, "out of memory for the tools");
     yyjson_arr_foreach(tools, i, n, tool)
     {
         if (!read_tool(w, api, tool, xm_place("tools[%zu]", i).text, r))
@@ -198,7 +199,7 @@ check_template(const struct xm_wish *w, struct xm_refusal *r)
     return w->tools.may_call.n == 0 || !p || !p->chat_template ||
            xm_chat_template_mentions(p->chat_template, "tools") ||
            xm_refuse(r, 400, "tools", "unsupported_parameter",
-                     "the model's chat template knows no tools: it would leave them out");
+                     "the model's chat template does not support tools");
 }
 
 bool
@@ -211,7 +212,7 @@ xm_tools_read(struct xm_wish *w, enum xm_tools_api api, yyjson_val *body,
         return false;
     if (w->tools.must_call && w->tools.may_call.n == 0)
         return xm_refuse(r, 400, "tool_choice", "invalid_value",
-                         "'tool_choice' wants a call, and there are no tools");
+                         "'tool_choice' requires a call, but there are no tools");
     return check_template(w, r);
 }
 
@@ -246,8 +247,8 @@ xm_tools_grammar(struct xm_wish *w, struct xm_refusal *r)
         return true; /* the answer must match another grammar, and calls nothing */
     if (w->grammar)
         return xm_refuse(r, 400, "tool_choice", "invalid_value",
-                         "'tool_choice' wants a call, and another member wants a form of "
-                         "the text");
+                         "'tool_choice' requires a call, which cannot be combined with a "
+                         "required format of the text");
     const struct xm_tool_choice choice = {
         .tools = w->tools.only ? (struct xm_tools){w->tools.only, 1} : w->tools.may_call,
         .must_call = w->tools.must_call,

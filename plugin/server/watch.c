@@ -125,7 +125,7 @@ start(struct xm_watch *w, struct xm_error *err)
     w->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (w->epoll < 0 || w->wake < 0 ||
         epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->wake, &event) != 0)
-        return xm_fail(err, XM_IO, "the system has no file descriptors left");
+        return xm_fail(err, XM_IO, "no file descriptors are left");
     sigfillset(&all);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -108,7 +108,7 @@ check_bias(const struct xm_wish *w, struct xm_refusal *r)
     for (size_t i = 0; i < b->n; i++)
         if ((uint64_t)b->list[i].id >= w->model->vocabulary)
             return xm_refuse(r, 400, "logit_bias", "invalid_value",
-                             "'logit_bias' has the token %" PRId32
+                             "'logit_bias' has the token id %" PRId32
                              ", expected ids below %" PRIu64,
                              b->list[i].id, w->model->vocabulary);
     return true;
@@ -158,7 +158,7 @@ xm_wish_stops(struct xm_wish *w, yyjson_val *body, const char *name, struct xm_r
         return add_stop(w, v, name, r);
     if (yyjson_arr_size(v) > XM_MOST_STOPS)
         return xm_refuse(r, 400, name, "out_of_range",
-                         "'%s' has %zu strings, at most %d are taken", name,
+                         "'%s' has %zu strings, at most %d are supported", name,
                          yyjson_arr_size(v), XM_MOST_STOPS);
     yyjson_arr_foreach(v, i, n, item)
     {
@@ -196,9 +196,9 @@ set_grammar(struct xm_wish *w, const char *name, enum xm_status status,
         return xm_refuse_for(r, why);
     if (w->grammar) {
         xm_grammar_free(g);
-        return xm_refuse(r, 400, name, "invalid_value",
-                         "'%s' is a second wish for the text's form, beside another",
-                         name);
+        return xm_refuse(
+            r, 400, name, "invalid_value",
+            "'%s' cannot be combined with another required format of the text", name);
     }
     w->grammar = g;
     return true;
@@ -301,7 +301,8 @@ xm_wish_is_one(const struct xm_wish *w, struct xm_refusal *r)
 {
     return w->n == 1 ||
            xm_refuse(r, 400, "n", "unsupported_parameter",
-                     "'n' is %" PRIu64 ", expected 1: this API has one answer", w->n);
+                     "'n' is %" PRIu64 ", expected 1: this API supports one answer",
+                     w->n);
 }
 
 /* Reads a limit; -1 means none, as llama-server's clients send it. */

@@ -48,7 +48,8 @@ cut_merge(yyjson_val *value, struct xm_slice *left, struct xm_slice *right,
         if (space && !memchr(right->text, ' ', right->n))
             return XM_OK;
     }
-    return xm_fail(err, XM_INVALID, "neither \"a b\" nor [\"a\", \"b\"]");
+    return xm_fail(err, XM_INVALID,
+                   "expected a merge of the form \"a b\" or [\"a\", \"b\"]");
 }
 
 static enum xm_status
@@ -89,7 +90,8 @@ xm_bpe_add_merge(struct xm_bpe *bpe, struct xm_slice left, struct xm_slice right
     XM_TRY(find_part(bpe, left, &left_id, err));
     XM_TRY(find_part(bpe, right, &right_id, err));
     if (right.n < bpe->prefix_bytes)
-        return xm_fail(err, XM_INVALID, "the second part is shorter than the prefix");
+        return xm_fail(err, XM_INVALID,
+                       "the second part is shorter than the subword prefix");
     xm_strbuf_clear(joined);
     xm_strbuf_add_n(joined, left.text, left.n);
     xm_strbuf_add_n(joined, right.text + bpe->prefix_bytes, right.n - bpe->prefix_bytes);
@@ -163,7 +165,7 @@ check_dropout(yyjson_val *model, struct xm_error *err)
         return XM_OK;
     if (yyjson_is_num(dropout) && yyjson_get_num(dropout) == 0.0)
         return XM_OK;
-    return xm_fail(err, XM_UNSUPPORTED, "a dropout other than 0 is for training only");
+    return xm_fail(err, XM_UNSUPPORTED, "a dropout other than 0 is not supported");
 }
 
 enum xm_status

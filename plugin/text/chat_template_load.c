@@ -71,9 +71,10 @@ read_json(const char *path, struct xm_chat_template **out, struct xm_error *err)
     yyjson_doc *doc = NULL;
     XM_TRY(xm_json_read(path, &doc, err));
     yyjson_val *text = find_template(yyjson_doc_get_root(doc));
-    enum xm_status status = text ? xm_chat_template_parse(yyjson_get_str(text),
-                                                          yyjson_get_len(text), out, err)
-                                 : xm_fail(err, XM_NOT_FOUND, "no text '%s'", key);
+    enum xm_status status =
+        text
+            ? xm_chat_template_parse(yyjson_get_str(text), yyjson_get_len(text), out, err)
+            : xm_fail(err, XM_NOT_FOUND, "the file has no text '%s'", key);
     yyjson_doc_free(doc);
     if (status != XM_OK)
         xm_error_prefix(err, "'%s' of '%s'", key, path);
@@ -121,12 +122,11 @@ load_from_folder(const char *folder, struct xm_chat_template **out, struct xm_er
         if (s != XM_NOT_FOUND)
             return s == XM_OK ? XM_OK : xm_fail(err, s, "%s", why.text);
     }
-    return xm_fail(
-        err, XM_NOT_FOUND,
-        "no chat template in '%.200s': no file chat_template.jinja, and no text "
-        "'%s' in openvino_tokenizer.xml, chat_template.json, "
-        "tokenizer_config.json or processor_config.json",
-        folder, key);
+    return xm_fail(err, XM_NOT_FOUND,
+                   "there is no chat template in '%.200s': neither a file "
+                   "chat_template.jinja nor a text '%s' in openvino_tokenizer.xml, "
+                   "chat_template.json, tokenizer_config.json or processor_config.json",
+                   folder, key);
 }
 
 /* Reads the special tokens from tokenizer_config.json. A missing file is not an error: *out is NULL

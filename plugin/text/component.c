@@ -37,7 +37,8 @@ load(const struct xm_component *c, yyjson_val *value, int depth, void *out,
     }
     XM_TRY(xm_json_array(value, c->list, &list, err));
     if (depth == MOST_NESTING)
-        return xm_fail(err, XM_UNSUPPORTED, "sequences in sequences, %d deep", depth);
+        return xm_fail(err, XM_UNSUPPORTED, "sequences are nested deeper than %d levels",
+                       depth);
     yyjson_arr_foreach(list, i, n, item)
     {
         XM_TRY(load(c, item, depth + 1, out, err));

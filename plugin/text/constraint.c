@@ -73,7 +73,8 @@ add_thread(struct xm_constraint *c, struct xm_thread t)
         return;
     if (w->n >= MOST_THREADS) {
         xm_constraint_fail(c, XM_UNSUPPORTED,
-                           "the grammar can read this text in too many ways at once");
+                           "the grammar is too ambiguous: it can read this text in too "
+                           "many ways at once");
         return;
     }
     struct xm_thread *grown = xm_grow(w->list, &w->capacity, w->n + 1, sizeof(*grown));
@@ -127,7 +128,7 @@ find_frame(struct xm_constraint *c, struct xm_frame f)
     }
     if (c->n_frames >= MOST_FRAMES) {
         xm_constraint_fail(c, XM_UNSUPPORTED,
-                           "the text nests the grammar's rules too deeply");
+                           "the text nests the rules of the grammar too deeply");
         return XM_NO_FRAME;
     }
     struct xm_frame *grown =
@@ -491,14 +492,14 @@ find_tokens(struct xm_constraint *c, struct xm_error *err)
                               ? xm_tokenizer_id_of(c->tokenizer, xm_strbuf_text(&name))
                               : (int32_t)t->id;
         if (t->n > 0 && c->token_ids[i] < 0)
-            s = xm_fail(err, XM_INVALID,
-                        "the grammar names a token %s, which the "
-                        "tokenizer does not have",
-                        xm_utf8_shown(xm_slice_of(g->bytes + t->offset, t->n)).text);
+            s = xm_fail(
+                err, XM_INVALID,
+                "the grammar names the token %s, which the tokenizer does not have",
+                xm_utf8_shown(xm_slice_of(g->bytes + t->offset, t->n)).text);
         else if (t->n == 0 && t->id >= vocabulary)
             s = xm_fail(err, XM_INVALID,
                         "the grammar names the token %" PRIu32
-                        "; the tokenizer has %zu tokens",
+                        ", but the tokenizer has only %zu tokens",
                         t->id, vocabulary);
     }
     if (s == XM_OK && !xm_strbuf_ok(&name))

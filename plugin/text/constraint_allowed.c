@@ -198,8 +198,9 @@ add_way(struct xm_constraint *c, size_t from, struct xm_way way)
         if (c->level.list[i].set == way.set && c->level.list[i].stack == way.stack)
             return;
     if (c->level.n - from >= MOST_WAYS)
-        xm_constraint_fail(c, XM_UNSUPPORTED,
-                           "the grammar can read a token in too many ways");
+        xm_constraint_fail(
+            c, XM_UNSUPPORTED,
+            "the grammar is too ambiguous: it can read a token in too many ways");
     else
         xm_ways_add(c, &c->level, way);
 }

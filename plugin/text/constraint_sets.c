@@ -176,7 +176,9 @@ static bool
 reserve(struct xm_constraint *c, size_t n)
 {
     if (c->n_sets >= MOST_SETS || c->n_members + n > MOST_MEMBERS) {
-        xm_constraint_fail(c, XM_UNSUPPORTED, "the grammar needs too many states here");
+        xm_constraint_fail(
+            c, XM_UNSUPPORTED,
+            "the grammar needs too many states at this position of the text");
         return false;
     }
     struct xm_set *sets =

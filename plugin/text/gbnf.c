@@ -120,7 +120,7 @@ read_hex(struct gbnf *g, int digits, uint32_t *code)
     }
     if (*code > XM_CODE_POINT_MOST || (*code >= 0xd800 && *code <= 0xdfff)) {
         g->at -= (size_t)digits;
-        return invalid(g, "the escape is no character of Unicode");
+        return invalid(g, "the escape is not a Unicode character");
     }
     return XM_OK;
 }
@@ -150,7 +150,7 @@ read_character(struct gbnf *g, uint32_t *code)
     int32_t next;
     const size_t n = xm_utf8_next(xm_slice_of(g->text + g->at, g->n - g->at), &next);
     if (next < 0)
-        return invalid(g, "the bytes are no UTF-8 text");
+        return invalid(g, "the bytes are not UTF-8 text");
     *code = (uint32_t)next;
     g->at += n;
     return XM_OK;
@@ -185,14 +185,15 @@ read_range(struct gbnf *g, size_t start, struct xm_class *c)
 {
     uint32_t low, high;
     if (g->at == g->n || peek(g) == '\n')
-        return fail_at(g, start, XM_INVALID, "this class has no closing ]");
+        return fail_at(g, start, XM_INVALID, "this character class has no closing ]");
     XM_TRY(read_character(g, &low));
     high = low;
     if (peek(g) == '-' && g->at + 1 < g->n && g->text[g->at + 1] != ']') {
         const size_t at = g->at++;
         XM_TRY(read_character(g, &high));
         if (high < low)
-            return fail_at(g, at, XM_INVALID, "the range ends before it begins");
+            return fail_at(g, at, XM_INVALID,
+                           "the end of the range comes before its start");
     }
     xm_class_add(c, low, high);
     return c->failed ? xm_no_memory(g->err, "a grammar") : XM_OK;
@@ -213,7 +214,7 @@ read_class(struct gbnf *g, uint32_t *node)
     if (negated)
         xm_class_negate(&c);
     if (s == XM_OK && c.n > XM_GRAMMAR_MOST_RANGES)
-        s = fail_at(g, start, XM_UNSUPPORTED, "the class has too many ranges");
+        s = fail_at(g, start, XM_UNSUPPORTED, "the character class has too many ranges");
     if (s == XM_OK)
         *node = xm_tree_class(g->t, &c, XM_SPELL_PLAIN);
     xm_class_free(&c);
@@ -227,8 +228,7 @@ read_number(struct gbnf *g, uint32_t *number)
     *number = 0;
     while (peek(g) >= '0' && peek(g) <= '9') {
         if (*number > XM_GRAMMAR_MOST_COUNT / 10 - 1)
-            return fail_at(g, start, XM_UNSUPPORTED,
-                           "the number is larger than any that is supported");
+            return fail_at(g, start, XM_UNSUPPORTED, "the number is too large");
         *number = *number * 10 + (uint32_t)(peek(g) - '0');
         g->at++;
     }
@@ -245,7 +245,7 @@ read_token(struct gbnf *g, uint32_t *node)
         g->at++;
         XM_TRY(read_number(g, &id));
         if (!starts_with(g, "]>"))
-            return invalid(g, "expected ]> behind a token's id");
+            return invalid(g, "expected ]> after a token id");
         g->at += 2;
         *node = xm_tree_token(g->t, "", 0, id);
         return XM_OK;
@@ -253,7 +253,7 @@ read_token(struct gbnf *g, uint32_t *node)
     while (g->at < g->n && peek(g) != '>' && peek(g) != '\n')
         g->at++;
     if (peek(g) != '>' || g->at == start + 1)
-        return fail_at(g, start, XM_INVALID, "this token has no name and closing >");
+        return fail_at(g, start, XM_INVALID, "this token has no name or no closing >");
     g->at++;
     *node = xm_tree_token(g->t, g->text + start, g->at - start, 0);
     return XM_OK;
@@ -309,7 +309,8 @@ read_item(struct gbnf *g, int depth, uint32_t *node)
     case '(':
         return read_group(g, depth, node);
     case '!':
-        return fail_at(g, start, XM_UNSUPPORTED, "all tokens but one are not supported");
+        return fail_at(g, start, XM_UNSUPPORTED,
+                       "the negation of a token is not supported");
     case '.':
         g->at++;
         xm_class_negate(&any);
@@ -350,9 +351,10 @@ read_braces(struct gbnf *g, uint32_t *least, uint32_t *most)
     if (peek(g) != '}')
         return fail_at(g, start, XM_INVALID, "this repetition has no closing }");
     g->at++;
-    return *most >= *least ? XM_OK
-                           : fail_at(g, start, XM_INVALID,
-                                     "the repetition's most is below its least");
+    return *most >= *least
+               ? XM_OK
+               : fail_at(g, start, XM_INVALID,
+                         "the upper bound of the repetition is below its lower bound");
 }
 
 static enum xm_status
@@ -365,7 +367,7 @@ read_suffixes(struct gbnf *g, bool nested, uint32_t *node)
         if (!c || !strchr("*+?{", c))
             return XM_OK;
         if (n >= 8)
-            return fail_at(g, g->at, XM_UNSUPPORTED, "too many repetitions of one item");
+            return fail_at(g, g->at, XM_UNSUPPORTED, "one item has too many repetitions");
         if (c == '{') {
             XM_TRY(read_braces(g, &least, &most));
         } else {
@@ -448,9 +450,9 @@ read_rule(struct gbnf *g)
     XM_TRY(find_rule(g, name, start, &rule));
     skip_blanks(g, false);
     if (!starts_with(g, "::="))
-        return invalid(g, "expected ::= behind the name of a rule");
+        return invalid(g, "expected ::= after the name of a rule");
     if (g->t->rules[rule].node != XM_NOWHERE)
-        return fail_at(g, start, XM_INVALID, "there is a rule of this name already");
+        return fail_at(g, start, XM_INVALID, "a rule with this name is defined already");
     g->at += 3;
     XM_TRY(read_choices(g, 0, &node));
     g->t->rules[rule].node = node;
@@ -463,7 +465,7 @@ static enum xm_status
 read_rules(struct gbnf *g, uint32_t *root)
 {
     if (memchr(g->text, '\0', g->n))
-        return xm_fail(g->err, XM_INVALID, "grammar: it has a NUL character");
+        return xm_fail(g->err, XM_INVALID, "grammar: it contains a NUL character");
     for (skip_blanks(g, true); g->at < g->n; skip_blanks(g, true))
         XM_TRY(read_rule(g));
     XM_TRY(xm_tree_check(g->t, g->err));
@@ -479,10 +481,10 @@ read_rules(struct gbnf *g, uint32_t *root)
         if (xm_slice_equal(name, xm_slice_of("root", 4)))
             *root = (uint32_t)i;
     }
-    return *root != XM_NOWHERE
-               ? XM_OK
-               : xm_fail(g->err, XM_INVALID,
-                         "grammar: there is no rule 'root', which is the whole text");
+    return *root != XM_NOWHERE ? XM_OK
+                               : xm_fail(g->err, XM_INVALID,
+                                         "grammar: there is no rule 'root', which must "
+                                         "describe the whole text");
 }
 
 enum xm_status
@@ -494,7 +496,8 @@ xm_grammar_parse(const char *gbnf, size_t n, struct xm_grammar **out,
     uint32_t root = XM_NOWHERE;
     *out = NULL;
     if (n > XM_GRAMMAR_MOST_BYTES)
-        return xm_fail(err, XM_UNSUPPORTED, "grammar: it has %zu bytes, at most %d", n,
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "grammar: it has %zu bytes, at most %d are supported", n,
                        XM_GRAMMAR_MOST_BYTES);
     enum xm_status s = read_rules(&g, &root);
     if (s == XM_OK)

@@ -17,7 +17,8 @@ load_eos(yyjson_val *root, struct xm_generation_config *out, struct xm_error *er
         return XM_OK;
     enum xm_status status = xm_generation_file_ids(root, key, &ids, err);
     if (status == XM_OK && ids.n > XM_MAX_EOS)
-        status = xm_fail(err, XM_UNSUPPORTED, "%zu values of '%s', at most %d", ids.n,
+        status = xm_fail(err, XM_UNSUPPORTED,
+                         "there are %zu values of '%s', at most %d are supported", ids.n,
                          key, XM_MAX_EOS);
     if (status == XM_OK && ids.n > 0) {
         memcpy(out->eos, ids.ids, ids.n * sizeof(*ids.ids));
@@ -113,7 +114,7 @@ load_file(const char *folder, const char *name, bool recommends,
     if (status == XM_OK)
         status = xm_generation_file_open(xm_strbuf_text(&path), &doc, &why);
     else
-        xm_fail(&why, status, "no memory for a path");
+        xm_fail(&why, status, "out of memory for a path");
     if (status == XM_OK) {
         status = load_ids(yyjson_doc_get_root(doc), out, &why);
         xm_error_prefix(&why, "'%s'", xm_strbuf_text(&path));

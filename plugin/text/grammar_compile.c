@@ -146,7 +146,7 @@ measure_all(struct compiler *c, uint32_t root)
                 xm_free(stack);
                 return is_too_tall
                            ? xm_fail(c->err, XM_UNSUPPORTED,
-                                     "the grammar has parts in parts, more than %d deep",
+                                     "the grammar is nested deeper than %d levels",
                                      TALLEST)
                            : XM_OK;
             }
@@ -457,7 +457,9 @@ check_counts(const struct compiler *c, const struct facts *f)
         const struct xm_grammar_state *s = &c->states[i];
         if (s->kind == XM_STATE_CALL && s->y > 1 && f->is_empty[s->b])
             return xm_fail(c->err, XM_UNSUPPORTED,
-                           "the grammar repeats up to %u times what may be empty", s->y);
+                           "the grammar repeats an item that can be empty up to %u "
+                           "times, which is not supported",
+                           s->y);
     }
     return XM_OK;
 }
@@ -573,7 +575,7 @@ check(struct compiler *c)
                 c->states[i] = (struct xm_grammar_state){.kind = XM_STATE_NEVER};
         spread(c, &f, f.is_empty, is_empty);
         if (!f.can_end[c->bodies[0].start])
-            s = xm_fail(c->err, XM_INVALID, "the grammar matches no text at all");
+            s = xm_fail(c->err, XM_INVALID, "the grammar matches no text");
     }
     if (s == XM_OK)
         s = check_counts(c, &f);

@@ -27,8 +27,8 @@ xm_tree_check(const struct xm_grammar_tree *t, struct xm_error *err)
     return t->failed == XM_OK
                ? XM_OK
                : xm_fail(err, XM_UNSUPPORTED,
-                         "the grammar is too large: at most %d parts, %d rules, and "
-                         "%d ranges of characters in a class",
+                         "the grammar is too large: at most %d nodes, %d rules, and %d "
+                         "ranges in a character class are supported",
                          XM_GRAMMAR_MOST_NODES, XM_GRAMMAR_MOST_RULES,
                          XM_GRAMMAR_MOST_RANGES);
 }

@@ -72,9 +72,9 @@ scan_file(struct scan *s, const struct xm_mapped_file *f, struct xm_error *err)
     if (status == XM_OK && !xm_strbuf_ok(s->out))
         return xm_no_memory(err, "'%s'", s->name);
     if (status == XM_OK && s->has_type)
-        return xm_fail(err, XM_INVALID, "a document type is not allowed");
+        return xm_fail(err, XM_INVALID, "a document type declaration is not allowed");
     if (status == XM_OK && !s->is_found)
-        return xm_fail(err, XM_NOT_FOUND, "no '%s' in rt_info", s->name);
+        return xm_fail(err, XM_NOT_FOUND, "rt_info has no '%s'", s->name);
     return status;
 }
 

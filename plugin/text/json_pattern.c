@@ -148,7 +148,7 @@ read_hex(struct pattern *p, size_t least, size_t most)
         code = code << 4 | (uint32_t)digit;
     }
     if (n < least || code > XM_CODE_POINT_MOST || (code >= 0xd800 && code <= 0xdfff))
-        fail(p, "the escape is no character of Unicode");
+        fail(p, "the escape is not a Unicode character");
     return code;
 }
 
@@ -192,7 +192,7 @@ read_character(struct pattern *p, bool in_class)
         return read_escape(p, in_class);
     p->at += xm_utf8_next(xm_slice_of(p->text + p->at, p->n - p->at), &code);
     if (code < 0)
-        fail(p, "the bytes are no UTF-8 text");
+        fail(p, "the bytes are not UTF-8 text");
     return code < 0 ? 0 : (uint32_t)code;
 }
 
@@ -203,7 +203,7 @@ read_class(struct pattern *p)
     const bool negated = takes(p, "^");
     while (p->failed == XM_OK && peek(p) != ']') {
         if (p->at >= p->n) {
-            fail(p, "a class has no closing ]");
+            fail(p, "a character class has no closing ]");
             break;
         }
         if (peek(p) == '\\' && p->at + 1 < p->n && add_kind(&c, p->text[p->at + 1])) {
@@ -216,11 +216,11 @@ read_class(struct pattern *p)
             p->at++;
             if (peek(p) == '\\' && p->at + 1 < p->n &&
                 strchr("dDwWsS", p->text[p->at + 1]))
-                fail(p, "a range cannot end with a kind of characters");
+                fail(p, "a range cannot end with a class escape such as \\d");
             high = read_character(p, true);
         }
         if (high < low)
-            fail(p, "a range ends before it begins");
+            fail(p, "the end of a range comes before its start");
         xm_class_add(&c, low, high);
     }
     p->at++;
@@ -246,7 +246,7 @@ read_group(struct pattern *p, int depth)
             p->at++;
         p->at++;
     } else if (peek(p) == '?') {
-        return fail(p, "groups that look around are not supported");
+        return fail(p, "lookaround groups are not supported");
     }
     const uint32_t node = read_choices(p, depth + 1);
     if (p->failed == XM_OK && !takes(p, ")"))
@@ -275,8 +275,9 @@ read_item(struct pattern *p, int depth)
         return read_class(p);
     case '^':
     case '$':
-        return fail(p, "^ and $ are supported only at the ends of an alternative that is "
-                       "in no group");
+        return fail(
+            p,
+            "^ and $ are supported only at the ends of an alternative outside of groups");
     case '*':
     case '+':
     case '?':
@@ -312,7 +313,7 @@ read_number(struct pattern *p)
         n = n < XM_GRAMMAR_MOST_COUNT / 10 ? n * 10 + (uint32_t)(peek(p) - '0')
                                            : XM_GRAMMAR_MOST_COUNT;
     if (p->at == start || n >= XM_GRAMMAR_MOST_COUNT)
-        fail(p, "a repetition needs numbers that are not too large");
+        fail(p, "the bounds of a repetition are missing or too large");
     return n;
 }
 
@@ -327,7 +328,7 @@ read_suffix(struct pattern *p, uint32_t node)
         if (!takes(p, "}"))
             fail(p, "a repetition has no closing }");
         if (most < least)
-            fail(p, "a repetition's most is below its least");
+            fail(p, "the upper bound of a repetition is below its lower bound");
     } else if (takes(p, "?")) {
         most = 1;
     } else if (takes(p, "+")) {
@@ -337,7 +338,7 @@ read_suffix(struct pattern *p, uint32_t node)
     }
     (void)takes(p, "?"); /* a lazy repetition matches the same texts */
     if (p->at < p->n && strchr("*+?{", peek(p)))
-        fail(p, "a repetition of a repetition");
+        fail(p, "a repetition of a repetition is not supported");
     return p->failed == XM_OK ? xm_tree_repeat(p->t, node, least, most)
                               : xm_tree_never(p->t);
 }
@@ -397,6 +398,6 @@ xm_tree_pattern(struct xm_grammar_tree *t, struct xm_slice pattern,
                         .err = err};
     const uint32_t node = read_choices(&p, 0);
     if (p.failed == XM_OK && t->failed == XM_OK && p.at < p.n)
-        fail(&p, "a ) closes no group");
+        fail(&p, "a ) has no matching (");
     return p.failed == XM_OK ? node : xm_tree_never(t);
 }

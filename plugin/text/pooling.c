@@ -63,20 +63,20 @@ find_mode(yyjson_val *root, enum xm_pooling *out, struct xm_error *err)
             continue;
         if (found)
             return xm_fail(err, XM_UNSUPPORTED,
-                           "1_Pooling/config.json: poolings '%s' and '%s' together are "
-                           "not supported; last and mean are, each alone",
+                           "1_Pooling/config.json: the poolings '%s' and '%s' together "
+                           "are not supported; last or mean alone are supported",
                            found->value, modes[i].value);
         found = &modes[i];
     }
     if (!found)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "1_Pooling/config.json names no pooling that is known here; last "
-                       "and mean are supported");
+                       "1_Pooling/config.json names no supported pooling; last and mean "
+                       "are supported");
     *out = found->pooling;
     return found->is_done ? XM_OK
                           : xm_fail(err, XM_UNSUPPORTED,
                                     "1_Pooling/config.json: pooling '%s' is not "
-                                    "supported; last and mean are",
+                                    "supported; last and mean are supported",
                                     found->value);
 }
 
@@ -98,8 +98,8 @@ check_modules(yyjson_val *list, struct xm_error *err)
             is_known = strcmp(name, known[k]) == 0;
         if (!is_known)
             return xm_fail(err, XM_UNSUPPORTED,
-                           "modules.json: the module '%.80s' is not supported, without "
-                           "which embeddings would be others",
+                           "modules.json: the module '%.80s', which changes embeddings, "
+                           "is not supported",
                            name);
     }
     return XM_OK;

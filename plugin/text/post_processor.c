@@ -59,7 +59,7 @@ load_template(yyjson_val *value, struct xm_post_processor *out, struct xm_error 
         }
         if (!yyjson_obj_get(item, "Sequence") || text_seen)
             return xm_fail(err, XM_UNSUPPORTED,
-                           "item %zu is not a SpecialToken and not the only Sequence", i);
+                           "item %zu is neither a SpecialToken nor the only Sequence", i);
         text_seen = true;
     }
     if (!text_seen)

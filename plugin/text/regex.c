@@ -111,7 +111,7 @@ xm_regex_create_literal(struct xm_slice text, struct xm_regex **out, struct xm_e
 {
     *out = NULL;
     if (text.n == 0)
-        return xm_fail(err, XM_UNSUPPORTED, "an empty pattern");
+        return xm_fail(err, XM_UNSUPPORTED, "the pattern is empty");
     return create(text, PCRE2_UTF | PCRE2_LITERAL, out, err);
 }
 
@@ -178,8 +178,10 @@ find_spans(const struct xm_regex *regex, struct xm_slice text, pcre2_match_data 
         const PCRE2_SIZE *ends = pcre2_get_ovector_pointer(data);
         size_t start = ends[0], end = ends[1];
         if (start > end || start < done) /* possible with \K inside a lookaround */
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "a regular expression matches backwards at byte %zu", from);
+            return xm_fail(
+                err, XM_UNSUPPORTED,
+                "a match of a regular expression ends before it starts, at byte %zu",
+                from);
         from = end > start ? end : character_end(text, end);
         if (end == start && end == done && out->n > 0)
             continue; /* an empty match directly behind a match does not count */

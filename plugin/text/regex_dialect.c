@@ -164,8 +164,8 @@ translate_escape(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
         r->at++;
         return XM_OK;
     }
-    return xm_fail(err, XM_UNSUPPORTED, "\\%c%s at byte %zu has no equal in PCRE2", c,
-                   r->in_class ? " in a class" : "", r->at - 1);
+    return xm_fail(err, XM_UNSUPPORTED, "\\%c%s at byte %zu has no equivalent in PCRE2",
+                   c, r->in_class ? " in a class" : "", r->at - 1);
 }
 
 /* Translates [:alpha:] and other POSIX classes; r->at is at the inner [. Names that are not in the
@@ -275,8 +275,8 @@ translate_operands(struct reader *r, struct char_class *c, struct xm_error *err)
     const size_t first = r->at; /* a ] at this place is a plain character */
     while (byte_at(r, r->at) != ']' || r->at == first) {
         if (r->at >= r->pattern.n)
-            return xm_fail(err, XM_INVALID, "the class before byte %zu has no end",
-                           first);
+            return xm_fail(err, XM_INVALID,
+                           "the character class before byte %zu is not closed", first);
         XM_TRY(translate_in_class(r, c, err));
     }
     if (!xm_strbuf_ok(&c->all) || !xm_strbuf_ok(&c->plain) || !xm_strbuf_ok(&c->nested))
@@ -291,7 +291,8 @@ translate_class(struct reader *r, struct xm_strbuf *out, struct xm_error *err)
 {
     struct char_class *around = r->in_class, c = {0};
     if (++r->depth > MAX_CLASS_DEPTH)
-        return xm_fail(err, XM_UNSUPPORTED, "%d classes in each other at byte %zu",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "character classes are nested deeper than %d levels at byte %zu",
                        r->depth, r->at);
     r->at++;
     const bool negated = byte_at(r, r->at) == '^';

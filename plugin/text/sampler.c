@@ -308,7 +308,7 @@ xm_sampler_bar(struct xm_sampler *sampler, const int32_t *ids, size_t n,
 {
     return xm_token_list_add_n(&sampler->barred, ids, n)
                ? XM_OK
-               : xm_fail(err, XM_NO_MEMORY, "no memory to bar %zu tokens", n);
+               : xm_fail(err, XM_NO_MEMORY, "out of memory to bar %zu tokens", n);
 }
 
 /* Forbids the tokens that would complete one of the sequences. A -1 ends each sequence. */

@@ -101,11 +101,11 @@ xm_sampling_check(const struct xm_sampling *s, struct xm_error *err)
     }
     if (s->mirostat == 1)
         return xm_fail(err, XM_INVALID,
-                       "mirostat is 1, expected 2, its second version, or 0");
+                       "mirostat is 1, expected 2 (its second version) or 0 (off)");
     if (s->only_new && s->last_n > 0)
         return xm_fail(
             err, XM_INVALID,
-            "penalties of new tokens see all of them: last_n is %d, expected 0",
+            "last_n is %d, expected 0, because these penalties apply to all new tokens",
             s->last_n);
     return check_bias(&s->logit_bias, err);
 }

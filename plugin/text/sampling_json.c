@@ -104,7 +104,7 @@ read_bias(yyjson_val *key, yyjson_val *value, struct xm_sampling_lists *lists,
         id = UINT64_MAX;
     if (id > INT32_MAX)
         return xm_fail(err, XM_INVALID,
-                       "'logit_bias' has the key %s, expected a token's id",
+                       "'logit_bias' has the key %s, expected a token id",
                        xm_json_shown(key).text);
     if (yyjson_is_false(value))
         return xm_sampling_add_bias(lists, (int32_t)id, (double)XM_BIAS_BARS, err);
@@ -127,15 +127,14 @@ read_biases(struct xm_slice name, yyjson_val *value, struct xm_sampling_lists *l
         return XM_OK;
     }
     if (!yyjson_is_arr(value))
-        return wrong_type(name, value, "an object of token ids with numbers", err);
+        return wrong_type(name, value, "an object that maps token ids to numbers", err);
     yyjson_arr_foreach(value, i, n, item)
     {
         if (!yyjson_is_arr(item) || yyjson_arr_size(item) != 2)
-            return xm_fail(
-                err, XM_INVALID,
-                "'logit_bias' has the item %s, expected a list of a token's id "
-                "and a number",
-                xm_json_shown(item).text);
+            return xm_fail(err, XM_INVALID,
+                           "'logit_bias' has the item %s, expected a list of a token id "
+                           "and a number",
+                           xm_json_shown(item).text);
         XM_TRY(
             read_bias(yyjson_arr_get_first(item), yyjson_arr_get_last(item), lists, err));
     }
@@ -193,7 +192,8 @@ xm_sampling_from_json(yyjson_val *object, const struct xm_tokenizer *tokenizer,
                       struct xm_error *err)
 {
     if (!yyjson_is_obj(object))
-        return xm_fail(err, XM_INVALID, "sampling parameters are %s, expected an object",
+        return xm_fail(err, XM_INVALID,
+                       "the sampling parameters are %s, expected an object",
                        xm_json_what(object));
     for (size_t i = 0; i < XM_N_SAMPLING; i++) {
         struct xm_slice name = {0};

@@ -57,8 +57,8 @@ xm_sampling_read_biases(struct xm_sampling_lists *l, const char *text,
         const double bias = is_pair ? xm_parse_double(at + digits, &end) : NAN;
         if (!is_pair || end == at + digits || (*end && *end != ','))
             return xm_fail(err, XM_INVALID,
-                           "'%.40s' is no token id with '+' or '-' and a number behind "
-                           "it, as 15043+1 is",
+                           "'%.40s' is not a token id followed by '+' or '-' and a "
+                           "number, as in 15043+1",
                            at);
         XM_TRY(xm_sampling_add_bias(l, (int32_t)id, bias, err));
         at = end;
@@ -181,9 +181,9 @@ xm_sampling_add_text(struct xm_sampling_lists *l, size_t at,
     if (!tokenizer)
         return xm_fail(err, XM_INVALID, "%s needs a tokenizer", row->member);
     if (text.n == 0)
-        return xm_fail(err, XM_INVALID, "a text of %s is empty", row->member);
+        return xm_fail(err, XM_INVALID, "%s: a text is empty", row->member);
     if (l->n_texts == XM_MOST_SAMPLING_TEXTS)
-        return xm_fail(err, XM_INVALID, "%s: more than %d texts", row->member,
+        return xm_fail(err, XM_INVALID, "%s: there are more than %d texts", row->member,
                        XM_MOST_SAMPLING_TEXTS);
     l->n_texts++;
     l->said[at] = true;

@@ -393,9 +393,10 @@ bytes_of_strip(const struct xm_token_decoder_step *step, struct xm_slice text, b
     const struct xm_slice content = xm_slice_of(step->content, step->content_bytes);
     const bool strips = first || !step->fused;
     if (step->fused && step->strip_right > 0)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "the tokenizer's decoder strips the end of a text: what a token "
-                       "appends depends on those behind it");
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "the tokenizer's decoder strips the end of a text, which is not supported, "
+            "because the text of a token would depend on later tokens");
     for (uint32_t i = 0; strips && i < step->strip_left; i++)
         if (xm_slice_starts_with(text, content))
             text = xm_slice_of(text.text + content.n, text.n - content.n);
@@ -469,7 +470,7 @@ load_step(const void *row, yyjson_val *value, void *into, struct xm_error *err)
     step->type = type;
     step->fused = before && (before->fused || before->type->fuses);
     if (step->fused && !type->across_parts)
-        return xm_fail(err, XM_UNSUPPORTED, "not supported behind Fuse or ByteLevel");
+        return xm_fail(err, XM_UNSUPPORTED, "not supported after Fuse or ByteLevel");
     return type->load ? type->load(value, step, err) : XM_OK;
 }
 

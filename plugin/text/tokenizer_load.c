@@ -14,7 +14,8 @@ check_ids(const struct xm_tokenizer *t, const struct xm_token_list *list,
 {
     for (size_t i = 0; i < list->n; i++)
         if (!xm_vocab_get(&t->vocab, list->ids[i]))
-            return xm_fail(err, XM_INVALID, "the post-processor adds id %d, no token",
+            return xm_fail(err, XM_INVALID,
+                           "the post-processor adds id %d, which is not a token",
                            list->ids[i]);
     return XM_OK;
 }
@@ -56,9 +57,10 @@ load_model(yyjson_val *model, struct xm_tokenizer *t, struct xm_error *err)
     for (size_t i = 0; i < XM_ARRAY_LEN(models); i++)
         if (xm_slice_equal(type, xm_slice_of(models[i].name, strlen(models[i].name))))
             return models[i].load(model, t, err);
-    return xm_fail(err, XM_UNSUPPORTED,
-                   "model '%s' is not supported, only BPE, Unigram and WordPiece are",
-                   xm_utf8_shown(type).text);
+    return xm_fail(
+        err, XM_UNSUPPORTED,
+        "tokenizer model '%s' is not supported; BPE, Unigram and WordPiece are supported",
+        xm_utf8_shown(type).text);
 }
 
 static enum xm_status

@@ -31,8 +31,8 @@ xm_tool_argument_types(const struct xm_tool *tool, struct xm_slice key, unsigned
     return v ? xm_json_types_in(root, v, left) : XM_JSON_ANY;
 }
 
-static const char no_target[] = "a schema that refers to itself, or to nothing, is not "
-                                "supported in calls of this model";
+static const char no_target[] = "a schema that refers to itself or to a missing schema "
+                                "is not supported in tool calls of this model";
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
@@ -148,12 +148,12 @@ literal(struct making *m, yyjson_val *v, const char *path)
         return m->form == XM_ARGUMENTS_BRACES && yyjson_is_ctn(v)
                    ? xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
                                     "objects and lists as values are not supported in "
-                                    "calls of this model")
+                                    "tool calls of this model")
                    : xm_schema_literal(&m->s, v);
     if (strstr(yyjson_get_str(v), end_of_string(m)))
         return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
-                              "a value has the characters that end a string in calls of "
-                              "this model");
+                              "a value contains the characters that end a string in tool "
+                              "calls of this model");
     return string(m, xm_tree_text(m->t, yyjson_get_str(v), yyjson_get_len(v)));
 }
 
@@ -184,7 +184,7 @@ find_choice(struct making *m, yyjson_val *v, const char *path)
         if (found)
             xm_schema_fail(
                 &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, keys[i]),
-                "the keyword '%s' is not supported beside %s in calls of this model",
+                "the keyword '%s' is not supported beside %s in tool calls of this model",
                 keys[i], found);
         found = keys[i];
     }
@@ -205,7 +205,8 @@ check_beside(struct making *m, yyjson_val *v, yyjson_val *one, const char *key,
     if (m->s.failed == XM_OK && (types_in(m, one, path) & ~types))
         xm_schema_fail(
             &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, "type"),
-            "the keyword 'type' is not supported beside %s in calls of this model", key);
+            "the keyword 'type' is not supported beside %s in tool calls of this model",
+            key);
 }
 
 /* Returns the schema that `v` refers to, following one reference; NULL: it failed. */
@@ -258,7 +259,7 @@ alternatives(struct making *m, yyjson_val *v, const char *key, const char *path)
         xm_schema_fail(&m->s, XM_INVALID, of_list, "expected a list of schemas");
     if (strcmp(key, "allOf") == 0 && yyjson_arr_size(list) != 1)
         xm_schema_fail(&m->s, XM_UNSUPPORTED, of_list,
-                       "'allOf' is not supported in calls of this model");
+                       "'allOf' is not supported in tool calls of this model");
     if (strcmp(key, "oneOf") == 0)
         xm_schema_check_one_of(&m->s, list, of_list);
     yyjson_arr_foreach(list, i, n, one)
@@ -312,7 +313,8 @@ refuse(struct making *m, yyjson_val *v, unsigned types, const char *path)
         if ((list[i].types & types) && yyjson_obj_get(v, list[i].key))
             xm_schema_fail(
                 &m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, list[i].key),
-                "the keyword '%s' is not supported in calls of this model", list[i].key);
+                "the keyword '%s' is not supported in tool calls of this model",
+                list[i].key);
 }
 
 static uint32_t
@@ -320,10 +322,9 @@ key_node(struct making *m, yyjson_val *key, const char *path)
 {
     const struct xm_slice name = xm_slice_of(yyjson_get_str(key), yyjson_get_len(key));
     if (!xm_tool_name_is_good(name) || memchr(name.text, ':', name.n))
-        return xm_schema_fail(
-            &m->s, XM_UNSUPPORTED, path,
-            "a name with blanks, quotes, brackets or colons has no place "
-            "in calls of this model");
+        return xm_schema_fail(&m->s, XM_UNSUPPORTED, path,
+                              "a name with blanks, quotes, brackets or colons is not "
+                              "supported in tool calls of this model");
     return xm_tree_text(m->t, name.text, name.n);
 }
 
@@ -363,7 +364,7 @@ check_required(struct making *m, yyjson_val *object, yyjson_val *properties,
         if (!yyjson_is_str(one) ||
             !yyjson_obj_getn(properties, yyjson_get_str(one), yyjson_get_len(one)))
             xm_schema_fail(&m->s, XM_UNSUPPORTED, xm_schema_path(&m->s, path, "required"),
-                           "a property is required that is not declared");
+                           "a required property is not declared in 'properties'");
     }
 }
 
@@ -654,10 +655,10 @@ other_arguments(struct making *m, yyjson_val *root)
     refuse(m, v, XM_JSON_OBJECT, "");
     for (size_t i = 0; i < XM_ARRAY_LEN(refused); i++)
         if (yyjson_obj_get(v, refused[i]))
-            xm_schema_fail(
-                &m->s, XM_UNSUPPORTED, "",
-                "'%s' of all arguments is not supported in calls of this model",
-                refused[i]);
+            xm_schema_fail(&m->s, XM_UNSUPPORTED, "",
+                           "'%s' is not supported for the whole arguments in tool calls "
+                           "of this model",
+                           refused[i]);
     m->raw = text_without(m->t, is_braces ? XM_BRACES_QUOTE : XM_PARAMETER_END);
     if (is_braces)
         make_any(m);
@@ -685,7 +686,8 @@ xm_tool_arguments(struct xm_grammar_tree *t, enum xm_argument_form form,
     unsigned left = ROOT_STEPS;
     if (root && !(xm_json_types_in(root, root, &left) & XM_JSON_OBJECT))
         xm_schema_fail(&m.s, XM_INVALID, "",
-                       "arguments are an object, and it admits none");
+                       "the arguments of a tool are an object, but this schema does not "
+                       "allow objects");
     *node = by_schema && !root          ? no_arguments(&m)
             : form == XM_ARGUMENTS_JSON ? json_arguments(&m, root)
                                         : other_arguments(&m, root);

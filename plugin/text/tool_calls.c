@@ -141,7 +141,7 @@ check_name(struct xm_slice name, struct xm_error *err)
 {
     return xm_tool_name_is_good(name)
                ? XM_OK
-               : xm_fail(err, XM_INVALID, "a tool call without a name");
+               : xm_fail(err, XM_INVALID, "a tool call has no name");
 }
 
 /* Returns the length of the JSON string, with its quotes, with which `s` begins; 0: its end is
@@ -225,7 +225,7 @@ add_string(struct xm_slice s, struct xm_strbuf *out, struct xm_error *err)
     xm_free(text);
     yyjson_mut_doc_free(doc);
     if (is_broken)
-        return xm_fail(err, XM_INVALID, "a tool call that is no UTF-8");
+        return xm_fail(err, XM_INVALID, "a tool call is not UTF-8");
     return ok ? XM_OK : xm_no_memory(err, "a tool call");
 }
 
@@ -257,7 +257,7 @@ add_arguments(yyjson_val *value, struct xm_strbuf *out, struct xm_error *err)
     const enum xm_status s =
         yyjson_is_obj(yyjson_doc_get_root(inner))
             ? add_value(yyjson_doc_get_root(inner), out, err)
-            : xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
+            : xm_fail(err, XM_INVALID, "the arguments of a tool call are not an object");
     yyjson_doc_free(inner);
     return s;
 }
@@ -273,7 +273,7 @@ parse_json(struct xm_tool_calls *calls, struct xm_slice text, struct xm_error *e
     const struct xm_slice name = xm_slice_of(yyjson_get_str(value), n_name);
     enum xm_status s = yyjson_is_obj(root)
                            ? check_name(name, err)
-                           : xm_fail(err, XM_INVALID, "a tool call that is no object");
+                           : xm_fail(err, XM_INVALID, "a tool call is not an object");
     value = yyjson_obj_get(root, "arguments");
     if (!value)
         value = yyjson_obj_get(root, "parameters");
@@ -299,7 +299,7 @@ parse_named(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice t
     enum xm_status s =
         yyjson_is_obj(root) || text.n == 0
             ? add_arguments(root, &arguments, err)
-            : xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
+            : xm_fail(err, XM_INVALID, "the arguments of a tool call are not an object");
     if (s == XM_OK)
         s = append(calls, name, xm_slice_of(xm_strbuf_text(&arguments), arguments.n),
                    false, err);
@@ -380,15 +380,13 @@ add_parameters(struct xm_slice text, const struct xm_tool *tool, bool is_cut,
         if (is_cut && n == text.n)
             break;
         if (!starts_with(text, parameter) || n == text.n)
-            return xm_fail(err, XM_INVALID,
-                           "a tool call with a parameter without a name");
+            return xm_fail(err, XM_INVALID, "a parameter of a tool call has no name");
         const struct xm_slice key =
             xm_slice_of(text.text + sizeof(parameter) - 1, n - (sizeof(parameter) - 1));
         text = behind(text, n + 1);
         const size_t end = find(text, parameter_end);
         if (key.n == 0 || (end == text.n && !is_cut))
-            return xm_fail(err, XM_INVALID,
-                           "a tool call with a parameter without an end");
+            return xm_fail(err, XM_INVALID, "a parameter of a tool call is not closed");
         const unsigned types = xm_tool_argument_types(tool, key, &left);
         if (end == text.n && types != XM_JSON_STRING)
             break;
@@ -420,10 +418,10 @@ parse_function(struct xm_tool_calls *calls, struct xm_slice text,
     struct xm_strbuf arguments = {0};
     const size_t n = find(text, ">"), n_end = is_cut ? 0 : sizeof(function_end) - 1;
     if (n == text.n && is_cut)
-        return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
+        return xm_fail(err, XM_NOT_FOUND, "a tool call has no name yet");
     if (n == text.n || text.n < n + 1 + n_end ||
         !xm_slice_equal(behind(text, text.n - n_end), xm_slice_of(function_end, n_end)))
-        return xm_fail(err, XM_INVALID, "a tool call without an end");
+        return xm_fail(err, XM_INVALID, "a tool call is not closed");
     const struct xm_slice name =
         xm_slice_of(text.text + sizeof(function) - 1, n - (sizeof(function) - 1));
     enum xm_status s = check_name(name, err);
@@ -450,8 +448,7 @@ struct braces {
 static enum xm_status
 fail_braces(const struct braces *b)
 {
-    return xm_fail(b->err, XM_INVALID,
-                   "a tool call that is broken off or not well-formed");
+    return xm_fail(b->err, XM_INVALID, "a tool call is incomplete or malformed");
 }
 
 /* Fails because the text ends too early. */
@@ -594,9 +591,9 @@ parse_braces(struct xm_tool_calls *calls, struct xm_slice text, bool is_cut,
     struct xm_strbuf arguments = {0};
     const size_t n = find(text, "{");
     if (is_cut && (begins(text, call) || (starts_with(text, call) && n == text.n)))
-        return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
+        return xm_fail(err, XM_NOT_FOUND, "a tool call has no name yet");
     if (!starts_with(text, call) || n == text.n)
-        return xm_fail(err, XM_INVALID, "a tool call without a name");
+        return xm_fail(err, XM_INVALID, "a tool call has no name");
     const struct xm_slice name =
         trimmed(xm_slice_of(text.text + sizeof(call) - 1, n - (sizeof(call) - 1)));
     enum xm_status s = check_name(name, err);
@@ -714,7 +711,7 @@ add_cut_json(struct xm_tool_calls *calls, struct xm_slice name, struct xm_slice 
     struct xm_strbuf text = {0};
     XM_TRY(check_name(name, err));
     if ((arguments.n > 0 && !begins_object(arguments)) || is_too_deep(arguments))
-        return xm_fail(err, XM_INVALID, "a tool call whose arguments are no object");
+        return xm_fail(err, XM_INVALID, "the arguments of a tool call are not an object");
     add_compact(arguments, &text);
     const enum xm_status s =
         xm_strbuf_ok(&text)
@@ -729,11 +726,11 @@ parse_cut_json(struct xm_tool_calls *calls, struct xm_slice text, struct xm_erro
 {
     struct xm_slice name = {NULL, 0}, arguments = {NULL, 0};
     if (text.n > 0 && !read_cut_object(text, &name, &arguments))
-        return xm_fail(err, XM_INVALID, "a tool call that is no object");
+        return xm_fail(err, XM_INVALID, "a tool call is not an object");
     if (name.n > 0 && name.text[0] != '"')
         return check_name(xm_slice_of(NULL, 0), err);
     if (name.n == 0 || length_of_string(name) != name.n)
-        return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
+        return xm_fail(err, XM_NOT_FOUND, "a tool call has no name yet");
     if (arguments.n > 0 && arguments.text[0] == '"') /* JSON inside a string */
         arguments.n = 0;
     return add_cut_json(calls, xm_slice_of(name.text + 1, name.n - 2), arguments, err);
@@ -748,7 +745,7 @@ check_length(const struct xm_tool_calls *calls, struct xm_slice text,
     return text.n <= XM_LONGEST_CALL && calls->n < XM_MOST_CALLS
                ? XM_OK
                : xm_fail(err, XM_INVALID,
-                         "a tool call that is too long, or one too many");
+                         "a tool call is too long, or there are too many tool calls");
 }
 
 enum xm_status
@@ -770,7 +767,7 @@ xm_tool_calls_parse(struct xm_tool_calls *calls, enum xm_call_form form,
     case XM_CALL_BRACES:
         return parse_braces(calls, text, false, err);
     }
-    return xm_fail(err, XM_INVALID, "no form of tool calls");
+    return xm_fail(err, XM_INVALID, "this model has no known format of tool calls");
 }
 
 enum xm_status
@@ -787,12 +784,12 @@ xm_tool_calls_parse_cut(struct xm_tool_calls *calls, enum xm_call_form form,
         if (starts_with(text, function))
             return parse_function(calls, text, tools, true, err);
         if (text.n > 0 && begins(text, function))
-            return xm_fail(err, XM_NOT_FOUND, "a tool call without a name so far");
+            return xm_fail(err, XM_NOT_FOUND, "a tool call has no name yet");
         return parse_cut_json(calls, text, err);
     case XM_CALL_NAMED:
         return add_cut_json(calls, name, text, err);
     case XM_CALL_BRACES:
         return parse_braces(calls, text, true, err);
     }
-    return xm_fail(err, XM_INVALID, "no form of tool calls");
+    return xm_fail(err, XM_INVALID, "this model has no known format of tool calls");
 }

@@ -230,7 +230,8 @@ xm_tool_grammar(const struct xm_tool_choice *choice, const struct xm_tokenizer *
         *which = NULL;
     if (!m.syntax)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "calls cannot be forced: how this model writes them is not known");
+                       "tool calls cannot be forced, because the format of this model's "
+                       "tool calls is not known");
     const enum xm_status s = make(&m, out);
     if (which)
         *which = m.at;

@@ -131,7 +131,8 @@ xm_unicode_normalize(enum xm_unicode_form form, struct xm_slice text,
         xm_utf8_add(out, codes.items[i]);
     xm_free(codes.items);
     return ok ? XM_OK
-              : xm_fail(err, XM_NO_MEMORY, "no memory to normalize %zu bytes", text.n);
+              : xm_fail(err, XM_NO_MEMORY, "out of memory to normalize %zu bytes",
+                        text.n);
 }
 
 void

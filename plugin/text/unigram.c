@@ -97,7 +97,7 @@ load_pieces(yyjson_val *model, struct xm_unigram *u, struct xm_vocab *vocab,
     XM_TRY(xm_json_array(model, "vocab", &list, err));
     n = yyjson_arr_size(list);
     if (n == 0 || n >= XM_MAX_TOKENS)
-        return xm_fail(err, XM_INVALID, "%zu pieces, expected 1..%d", n,
+        return xm_fail(err, XM_INVALID, "there are %zu pieces, expected 1 to %d", n,
                        XM_MAX_TOKENS - 1);
     XM_TRY(xm_unigram_reserve(u, vocab, n, err));
     yyjson_arr_foreach(list, i, n, value)
@@ -116,7 +116,7 @@ load_unknown(yyjson_val *model, struct xm_unigram *u, struct xm_error *err)
     if (value && !yyjson_is_null(value))
         XM_TRY(xm_json_token_id(value, "unk_id", &unk, err));
     if (unk != XM_NO_TOKEN && (size_t)unk >= u->n)
-        return xm_fail(err, XM_INVALID, "'unk_id' is %d, there are %zu pieces", unk,
+        return xm_fail(err, XM_INVALID, "'unk_id' is %d, but there are %zu pieces", unk,
                        u->n);
     XM_TRY(xm_json_bool(model, "byte_fallback", &byte_fallback, err));
     xm_unigram_finish(u, unk, byte_fallback);

@@ -17,7 +17,7 @@ xm_wordpiece_load(yyjson_val *model, struct xm_vocab *vocab, struct xm_wordpiece
     XM_TRY(xm_json_count(model, "max_input_chars_per_word", &out->most, err));
     if (out->most > XM_WORDPIECE_MOST)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "'max_input_chars_per_word' is %u, and at most %d is supported",
+                       "'max_input_chars_per_word' is %u, at most %d is supported",
                        out->most, XM_WORDPIECE_MOST);
     const char *copy = xm_arena_strndup(&vocab->arena, inner.text, inner.n);
     if (!copy)

@@ -163,11 +163,12 @@ check(struct xm_synth *s, const struct xm_synthetic *m)
     uint64_t parameters = 0;
     if (m->sizes.vocabulary < LEAST_VOCABULARY)
         return xm_fail(s->err, XM_INVALID,
-                       "the vocabulary must be at least %d: bytes, an end and a word",
+                       "the vocabulary must have at least %d tokens: one for each byte, "
+                       "an end token and a word",
                        LEAST_VOCABULARY);
     if (m->r1 && (m->format != XM_SYNTHETIC_IR || !m->sizes.experts))
         return xm_fail(s->err, XM_INVALID,
-                       "the form r1 is one of experts in IR, not of this model");
+                       "--form r1 is possible only for models in IR that have experts");
     XM_TRY(xm_synth_each_tensor(s, &parameters, add_parameters));
     return m->format == XM_SYNTHETIC_IR && m->group
                ? xm_synth_each_tensor(s, NULL, check_group)
@@ -224,10 +225,10 @@ enum xm_status
 xm_synth_check_place(const struct xm_synth *s, const char *path)
 {
     return s->m->keeps && access(path, F_OK) == 0
-               ? xm_fail(
-                     s->err, XM_IO,
-                     "'%.300s' has appeared since this run began: --force replaces it",
-                     path)
+               ? xm_fail(s->err, XM_IO,
+                         "'%.300s' has been created since this run began: give --force "
+                         "to replace it",
+                         path)
                : XM_OK;
 }
 

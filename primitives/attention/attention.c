@@ -44,7 +44,8 @@ static const char *
 wide_values(const void *problem)
 {
     const struct xm_attention_desc *d = problem;
-    return d && d->dv > SUB_GROUP_VALUES ? "a head of V is above 256 elements" : NULL;
+    return d && d->dv > SUB_GROUP_VALUES ? "a value head has more than 256 elements"
+                                         : NULL;
 }
 
 /* Refuses what is not whole tiles of halves: heads of K and V, positions of a page. */
@@ -55,12 +56,11 @@ not_in_tiles(const void *problem)
     if (!d)
         return NULL;
     if (d->element != XM_F16 || d->k_cache == XM_F32 || d->v_cache == XM_F32)
-        return "matrix engines take queries of f16 and caches of no more bits";
+        return "matrix engines need f16 queries and a KV cache of at most 16 bits";
     if (!(d->scale > 0.0f))
-        return "the largest score is that of the largest product only if scale is above "
-               "0";
+        return "the scale of the scores is not above 0";
     if (d->d % MATRIX_READ || d->dv % MATRIX_TILE || d->page_tokens % MATRIX_TILE)
-        return "the heads or the pages are not whole tiles of matrix engines";
+        return "the heads or the pages are not a multiple of the tiles of matrix engines";
     return wide_values(d);
 }
 
@@ -492,7 +492,7 @@ refuse_plan(const struct xm_primitive *p, const struct xm_operand *operands,
             uint64_t *scratch_bytes, struct xm_error *err)
 {
     (void)p, (void)operands, (void)scratch_bytes;
-    return xm_fail(err, XM_INVALID, "attention has sequences: use xm_attention_plan");
+    return xm_fail(err, XM_INVALID, "attention cannot be planned without its sequences");
 }
 
 static enum xm_status
@@ -500,7 +500,7 @@ refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
            const struct xm_run *run, struct xm_error *err)
 {
     (void)p, (void)operands, (void)run;
-    return xm_fail(err, XM_INVALID, "attention has sequences: use xm_attention_enqueue");
+    return xm_fail(err, XM_INVALID, "attention cannot be enqueued without its sequences");
 }
 
 static void

@@ -73,8 +73,8 @@ find_page(struct xm_buffer *const *slabs, const struct xm_kv_page *page, int32_t
     if (!*slab || !xm_mul_size(index, page->bytes, offset) ||
         xm_buffer_bytes(*slab) < page->bytes ||
         *offset > xm_buffer_bytes(*slab) - page->bytes)
-        return xm_fail(err, XM_INVALID, "page word %" PRId32 " is no page of the cache",
-                       word);
+        return xm_fail(err, XM_INVALID,
+                       "page number %" PRId32 " is not a page of the KV cache", word);
     return XM_OK;
 }
 
@@ -141,9 +141,9 @@ xm_attention_check_slabs(const struct xm_attention_desc *d,
 {
     struct xm_kv_page page;
     if (!xm_attention_page(d, &page))
-        return xm_fail(err, XM_INVALID, "a page of the cache is too large");
+        return xm_fail(err, XM_INVALID, "a page of the KV cache is too large");
     if (!a->slabs || !first_slab(a))
-        return xm_fail(err, XM_INVALID, "the cache has no slab");
+        return xm_fail(err, XM_INVALID, "the KV cache has no slab");
     for (uint32_t i = 0; i < XM_KV_SLABS; i++) {
         if (a->slabs[i] && xm_buffer_bytes(a->slabs[i]) < page.bytes)
             return xm_fail(err, XM_INVALID,

@@ -17,9 +17,9 @@ static const char *
 why_not_cached(enum xm_element cache, uint32_t n)
 {
     if (cache == XM_U4 && n % (2 * XM_KV_BLOCK) != 0)
-        return "a cache of 4 bits takes heads of whole pairs of blocks, 32 elements";
+        return "a 4-bit KV cache needs heads whose size is a multiple of 32";
     if (cache != XM_F16 && cache != XM_F32 && cache != XM_I8 && cache != XM_U4)
-        return "the cache is not f16, f32, i8 or u4";
+        return "the KV cache is not f16, f32, i8 or u4";
     return NULL;
 }
 
@@ -29,11 +29,11 @@ xm_attention_supports(const struct xm_device_info *device,
 {
     (void)device; /* the reference runs everywhere */
     if (desc->heads_kv == 0 || desc->heads_q == 0 || desc->heads_q % desc->heads_kv != 0)
-        return "the key heads do not divide the query heads";
+        return "the number of query heads is not a multiple of the number of key heads";
     if (desc->d == 0 || desc->dv == 0 || desc->d > 1024 || desc->dv > 1024)
-        return "a head dimension is 0 or above 1024";
+        return "a head size is 0 or above 1024";
     if (desc->page_tokens == 0)
-        return "pages hold no tokens";
+        return "pages of the KV cache have no tokens";
     if (desc->element != XM_F16 && desc->element != XM_F32)
         return "queries are not f16 or f32";
     const char *why = why_not_cached(desc->k_cache, desc->d);
@@ -60,8 +60,8 @@ check_sequences(struct xm_attention_shape *s, struct xm_error *err)
         const int64_t keys = past + a->subsequence_begins[i + 1] - begin;
         if (begin != end)
             return xm_fail(err, XM_INVALID,
-                           "the rows of sequence %" PRIu32 " begin at %" PRId64
-                           ", those before it end at %" PRId64,
+                           "the tokens of sequence %" PRIu32 " begin at %" PRId64
+                           ", but the tokens before it end at %" PRId64,
                            i, begin, end);
         end = a->subsequence_begins[i + 1];
         if (end < begin)
@@ -69,14 +69,14 @@ check_sequences(struct xm_attention_shape *s, struct xm_error *err)
                            i, end - begin);
         if (past < 0 || keys > MOST_POSITIONS)
             return xm_fail(err, XM_INVALID,
-                           "sequence %" PRIu32 " would be at position %" PRId64
-                           ", at most %d is possible",
+                           "sequence %" PRIu32 " would reach position %" PRId64
+                           ", at most %d is supported",
                            i, past < 0 ? past : keys, MOST_POSITIONS);
         s->most_keys = (uint64_t)keys > s->most_keys ? (uint64_t)keys : s->most_keys;
     }
     if ((uint64_t)end != s->rows)
         return xm_fail(err, XM_INVALID,
-                       "the sequences have %" PRId64 " rows, q has %" PRIu64, end,
+                       "the sequences have %" PRId64 " tokens, but q has %" PRIu64, end,
                        s->rows);
     return XM_OK;
 }
@@ -178,8 +178,7 @@ check_mask(const struct xm_attention_desc *d, const struct xm_operand *o,
                        xm_element_text(o->element));
     XM_TRY(xm_operand_check(o, "mask", o->element, err));
     if (!have_tokens(s->run, tokens) || !have_same_past(s->run))
-        return xm_fail(err, XM_INVALID,
-                       "a mask is for sequences of one length, these have several");
+        return xm_fail(err, XM_INVALID, "a mask needs sequences of equal length");
     bool heads = o->dim[1] == 1 || (uint64_t)o->dim[1] == d->heads_q;
     bool batch = o->dim[0] == 1 || (uint64_t)o->dim[0] == s->sequences;
     if (!batch || !heads || !has_dims(o, (uint64_t)o->dim[1], tokens, s->most_keys))
@@ -203,7 +202,8 @@ check_inputs(const struct xm_attention_desc *d, const struct xm_operand *operand
     for (size_t i = 0; i < XM_ARRAY_LEN(norms); i++) {
         if (norms[i].gamma &&
             xm_buffer_bytes(norms[i].gamma) < norms[i].n * sizeof(float))
-            return xm_fail(err, XM_INVALID, "a norm has fewer factors than a head");
+            return xm_fail(err, XM_INVALID,
+                           "the weight of a norm has fewer elements than a head");
     }
     if (!cos->buffer && !sin->buffer)
         return XM_OK;
@@ -217,7 +217,7 @@ check_inputs(const struct xm_attention_desc *d, const struct xm_operand *operand
                        s->tokens);
     if (cos->dim[0] != (int64_t)s->batch && !have_tokens(s->run, s->tokens))
         return xm_fail(err, XM_INVALID,
-                       "cos and sin are shared by sequences of several lengths");
+                       "cos and sin of one batch row need sequences of equal length");
     if (cos->dim[2] % 2 != 0 || (uint64_t)cos->dim[2] > d->d)
         return xm_fail(err, XM_INVALID, "%" PRId64 " rotated dimensions of a head of %u",
                        cos->dim[2], d->d);
@@ -259,7 +259,8 @@ xm_attention_check(const struct xm_attention_desc *d, const struct xm_operand *o
     XM_TRY(check_inputs(d, operands, s, err));
     XM_TRY(xm_attention_check_slabs(d, s->run, err));
     if (d->sinks && xm_buffer_bytes(d->sinks) < d->heads_q * sizeof(float))
-        return xm_fail(err, XM_INVALID, "there are fewer sinks than query heads");
+        return xm_fail(err, XM_INVALID,
+                       "there are fewer attention sinks than query heads");
     if (key_mask->buffer)
         XM_TRY(check_key_mask(key_mask, s, err));
     return mask->buffer ? check_mask(d, mask, s, err) : XM_OK;

@@ -109,7 +109,8 @@ check(const struct choose *c, const struct xm_operand *o, uint64_t *texts, uint6
     *texts = xm_operand_rows(logits);
     *n = *texts ? xm_operand_elements(logits) / *texts : 0;
     if (*n == 0)
-        return xm_fail(err, XM_INVALID, "there are no logits to choose from");
+        return xm_fail(err, XM_INVALID,
+                       "there are no logits from which to choose a token");
     XM_TRY(xm_operand_check(&o[XM_CHOOSE_IDS], "ids", c->desc.ids, err));
     XM_TRY(xm_operand_check_elements(&o[XM_CHOOSE_IDS], "ids", *texts, err));
     XM_TRY(xm_operand_check(&o[XM_CHOOSE_PAST], "past", XM_I32, err));
@@ -128,7 +129,8 @@ check(const struct choose *c, const struct xm_operand *o, uint64_t *texts, uint6
     return *seen_bytes >= xm_choose_seen_bytes(*n, 0) &&
                    *seen_bytes % sizeof(struct seen) == 0
                ? XM_OK
-               : xm_fail(err, XM_INVALID, "there is no room for the counts of tokens");
+               : xm_fail(err, XM_INVALID,
+                         "the buffer for the counts of tokens is too small");
 }
 
 static enum xm_status

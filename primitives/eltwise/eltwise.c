@@ -76,7 +76,9 @@ not_plain_rows(const void *problem)
         if (stride != 0 && stride != 1)
             return "the innermost dimension of an operand is strided";
     }
-    return p->space->extent[XM_SPACE_KERNEL_RANK - 1] >= 8 ? NULL : "rows are short";
+    return p->space->extent[XM_SPACE_KERNEL_RANK - 1] >= 8
+               ? NULL
+               : "rows have fewer than 8 elements";
 }
 
 /* clang-format off */
@@ -108,7 +110,7 @@ xm_eltwise_supports(const struct xm_eltwise_desc *desc)
     if (desc->fn == XM_FN_SELECT && !is_integer(desc->a))
         return "the condition of a select is a float";
     bool bitwise = desc->fn >= XM_FN_BITWISE_AND && desc->fn <= XM_FN_BITWISE_NOT;
-    return bitwise && !computes_integers(desc) ? "bits of floats have no meaning" : NULL;
+    return bitwise && !computes_integers(desc) ? "bitwise functions need integers" : NULL;
 }
 
 /* Sets the strides that broadcast `o` over y's shape; false if the shapes do not broadcast. */

@@ -26,8 +26,8 @@ run(const struct xm_primitive *p, const struct xm_operand *operands,
     XM_TRY(xm_operand_check(ids, "ids", desc->ids, err));
     XM_TRY(xm_operand_check(y, "y", desc->element, err));
     if (desc->axis >= x->rank)
-        return xm_fail(err, XM_INVALID, "axis %u of x, which has rank %u", desc->axis,
-                       x->rank);
+        return xm_fail(err, XM_INVALID, "axis %u is outside x, which has rank %u",
+                       desc->axis, x->rank);
     uint64_t n = (uint64_t)x->dim[desc->axis], n_ids = xm_operand_elements(ids);
     uint64_t outer = 1, inner = 1;
     for (uint32_t d = 0; d < x->rank; d++) {

@@ -35,7 +35,7 @@ refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
            const struct xm_run *run, struct xm_error *err)
 {
     (void)p, (void)operands, (void)run;
-    return xm_fail(err, XM_INVALID, "a copy needs its space: use xm_copy_enqueue");
+    return xm_fail(err, XM_INVALID, "a copy must be enqueued with its index space");
 }
 
 static const struct xm_staged_kind kind = {
@@ -49,7 +49,8 @@ xm_copy_create(struct xm_engine *engine, const struct xm_copy_desc *desc,
 {
     uint32_t bits = xm_element_bits(desc->element);
     if (bits != 8 && bits != 16 && bits != 32 && bits != 64)
-        return xm_fail(err, XM_UNSUPPORTED, "copy moves 8 to 64 bit elements, not %s",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "a copy needs elements of 8 to 64 bits, found %s",
                        xm_element_text(desc->element));
     return xm_staged_create(&kind, engine, desc, out, err, "-DBITS=%u", bits);
 }
@@ -96,7 +97,7 @@ xm_copy_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
     if (!xm_space_inside(&whole, SRC, xm_operand_elements(src)) ||
         !xm_space_inside(&whole, DST, xm_operand_elements(dst)))
         return xm_fail(err, XM_INVALID,
-                       "copy: the space goes past the end of an operand");
+                       "copy: the index space goes past the end of an operand");
     xm_space_collapse(&whole);
     uint64_t bytes = xm_element_bits(element) / 8, points = xm_space_points(&whole);
     bool block = whole.rank == 0 || (whole.rank == 1 && whole.stride[SRC][0] == 1 &&

@@ -152,7 +152,7 @@ const char *
 xm_linear_cannot_gate(const struct xm_weight *gate, const struct xm_weight *up)
 {
     return gate->rows == up->rows ? xm_linear_cannot_join(gate, up)
-                                  : "the weights have different rows";
+                                  : "the weights have different numbers of rows";
 }
 
 /* ---- creation --------------------------------------------------------------------- */
@@ -243,7 +243,8 @@ linear_run(const struct xm_primitive *p, const struct xm_operand *operands,
     if (tokens == 0)
         return XM_OK;
     if (tokens > INT32_MAX)
-        return xm_fail(err, XM_UNSUPPORTED, "%llu tokens at once, at most 2^31 - 1",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "%llu tokens in one run, at most 2^31 - 1 are supported",
                        (unsigned long long)tokens);
     XM_TRY(check_other(l, operands, err));
     struct xm_scratch s;
@@ -279,13 +280,15 @@ why_not_glu(const struct xm_linear_desc *d)
 {
     uint64_t rows = d->segment[0].weight->host.rows;
     if (d->has_addend || d->n > 2)
-        return "a gated unit has no addend, and two weights at most";
+        return "a gated unit cannot have an addend or more than two weights";
     if (d->n == 2)
         return xm_linear_cannot_gate(&d->segment[0].weight->host,
                                      &d->segment[1].weight->host);
     if (d->slice >= d->slices)
-        return "a gated unit's factor has no such slice";
-    return rows > INT32_MAX / d->slices ? "a factor's rows are too long" : NULL;
+        return "the slice of a gated unit's multiplier does not exist";
+    return rows > INT32_MAX / d->slices
+               ? "the rows of a gated unit's multiplier are too long"
+               : NULL;
 }
 
 static const char *
@@ -293,7 +296,7 @@ why_not(const struct xm_engine *engine, const struct xm_linear_desc *d)
 {
     const char *why = NULL;
     if (d->n < 1 || d->n > XM_LINEAR_SEGMENTS || (d->has_addend && d->n != 1))
-        return "it has no weight, too many, or several and an addend";
+        return "it has no weight, too many weights, or several weights and an addend";
     for (uint32_t i = 0; i < d->n && !why; i++) {
         const struct xm_weight *w = &d->segment[i].weight->host;
         why = xm_linear_supports(xm_engine_info(engine), w, d->src, d->dst);

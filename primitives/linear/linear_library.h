@@ -50,7 +50,7 @@ struct xm_linear_library {
 /* oneDNN's CPU engine (onednn_linear.c). Calls must have at least 64 tokens and no gate. */
 extern const struct xm_linear_library xm_onednn_linear;
 /* Returns NULL if oneDNN has an optimised implementation for this product, else the reason, a
- * static string ("built without oneDNN" in builds without it). Thread-safe. */
+ * static string ("this build has no oneDNN" in builds without it). Thread-safe. */
 const char *xm_onednn_linear_refuses(const struct xm_device_info *device,
                                      const struct xm_weight *w, enum xm_element src);
 /* How oneDNN's CPU engine computes a product: the element type of both operands, and the number of

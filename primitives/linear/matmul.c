@@ -109,7 +109,8 @@ matmul_run(const struct xm_primitive *base, const struct xm_operand *o,
     const struct xm_matmul_desc *d = p->desc;
     const struct sizes s = sizes_of(d, o);
     if (s.k != dim_from_last(&o[XM_MATMUL_B], d->transpose_b ? 0 : 1))
-        return xm_fail(err, XM_INVALID, "the operands disagree on K");
+        return xm_fail(err, XM_INVALID,
+                       "the operands differ in their common dimension K");
     if (s.m == 0 || s.n == 0)
         return XM_OK;
     uint64_t batches = xm_operand_elements(&o[XM_MATMUL_C]) / (s.m * s.n);

@@ -12,7 +12,7 @@ xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_we
                          enum xm_element src)
 {
     (void)device, (void)w, (void)src;
-    return "built without oneDNN";
+    return "this build has no oneDNN";
 }
 
 struct xm_onednn_operands

@@ -49,7 +49,7 @@ shape_refusal(const struct xm_device_info *device, const struct xm_weight *w,
 {
     uint64_t x_step = w->cols * 2, y_step = w->rows * xm_element_bits(dst) / 8;
     if (src != XM_F16)
-        return "oneDNN's GPU engine is given f16 activations only";
+        return "oneDNN's GPU engine is used only for f16 activations";
     /* The last piece may begin at any token, so that every row must be aligned. */
     if (x_step % device->base_align || y_step % device->base_align)
         return "the rows of the activations are not aligned for oneDNN";
@@ -64,7 +64,7 @@ xm_onednn_gpu_linear_refuses(struct xm_engine *engine, const struct xm_weight *w
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
         const char *why = xm_onednn_refuses(engine);
-        return why ? why : "oneDNN's GPU engine was not opened: see GPU_USE_ONEDNN";
+        return why ? why : "oneDNN's GPU engine is not open: see GPU_USE_ONEDNN";
     }
     const struct xm_onednn_problem p = problem_of(w, dst, gate, false, PROBE_POWER);
     const char *why = shape_refusal(xm_engine_info(engine), w, src, dst);

@@ -138,10 +138,10 @@ xm_onednn_linear_refuses(const struct xm_device_info *device, const struct xm_we
     if (!cpu_engine())
         return "this oneDNN has no CPU engine";
     if (xm_weight_is_plain_integers(w))
-        return "oneDNN multiplies integers with scales only";
+        return "oneDNN multiplies only integers that have scales";
     if (xm_weight_is_quantised(w) || xm_weight_is_blocks(w) || xm_weight_is_codes(w))
-        return "dequantised to f32, oneDNN gains nothing on the kernels that need no "
-               "copy";
+        return "oneDNN would need a weight dequantised to f32, which is not faster than "
+               "the other kernels";
     return xm_onednn_linear_operands(device, w, src).element == XM_DYNAMIC
                ? "oneDNN has only reference code for these sizes"
                : NULL;
@@ -283,7 +283,7 @@ multiply(void *ctx, struct xm_error *err)
         return XM_OK;
     return xm_fail(err, status == dnnl_out_of_memory ? XM_NO_MEMORY : XM_DEVICE,
                    "linear_gemm_onednn: a product of %llu x %llu x %llu failed with "
-                   "oneDNN's status %d",
+                   "oneDNN status %d",
                    (unsigned long long)p->problem.m, (unsigned long long)p->problem.n,
                    (unsigned long long)p->problem.k, (int)status);
 }
@@ -307,9 +307,9 @@ product_for(struct linear *l, uint32_t power, const struct xm_onednn_problem *p,
     pthread_mutex_unlock(&l->lock);
     if (*out)
         return XM_OK;
-    return xm_fail(err, XM_DEVICE, "oneDNN made no matmul of %llu x %llu x %llu",
-                   (unsigned long long)p->m, (unsigned long long)p->n,
-                   (unsigned long long)p->k);
+    return xm_fail(
+        err, XM_DEVICE, "oneDNN could not create a matmul of %llu x %llu x %llu",
+        (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
 }
 
 /* Enqueues the conversion of rows first … first + rows - 1 of a weight to the kernel's type of
@@ -418,7 +418,8 @@ enqueue_products(struct linear *l, struct operands *o, struct xm_scratch *s,
     o->w = plain;
     if (!xm_buffer_host_ptr(o->x) || !xm_buffer_host_ptr(o->w) ||
         !xm_buffer_host_ptr(o->y))
-        return xm_fail(err, XM_DEVICE, "the host cannot see a buffer of a oneDNN matmul");
+        return xm_fail(err, XM_DEVICE,
+                       "the host cannot access a buffer of a oneDNN matmul");
     for (uint64_t first = 0; first < w->rows; first += l->stretch) {
         uint64_t left = w->rows - first, rows = left < l->stretch ? left : l->stretch;
         if (l->unpack_w)

@@ -228,7 +228,7 @@ not_in_units(const void *problem)
     for (uint32_t i = 0; i < c->n_parts; i++) {
         uintptr_t host = (uintptr_t)xm_buffer_host_ptr(c->part[i].from);
         if (c->part[i].bytes % UNIT || host % UNIT)
-            return "an expert does not begin and end at multiples of 16 bytes";
+            return "the weights of an expert are not aligned to 16 bytes";
     }
     return NULL;
 }
@@ -280,8 +280,8 @@ xm_expert_cache_create(struct xm_engine *engine, const struct xm_expert_rows *ex
     bool whole = add_parts(c, experts);
     if (!whole)
         xm_log(XM_LOG_INFO,
-               "experts are not cached: a weight is a part of what is stored, "
-               "or one expert's is not whole bytes");
+               "experts are not cached: a weight is a slice of a stored weight, or the "
+               "weight of one expert is not a whole number of bytes");
     bytes = whole ? size_for(c, bytes) : 0;
     if (c->slots < top_k || c->slots == 0) {
         xm_expert_cache_destroy(c);

@@ -57,7 +57,7 @@ static const char *
 too_many_experts(const void *product)
 {
     return experts_of(product)->experts > GEN_SORT_EXPERTS
-               ? "local memory has no room for a counter of each expert"
+               ? "local memory is too small for one counter for each expert"
                : NULL;
 }
 
@@ -221,9 +221,9 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
     if (gate_up >= XM_GATE_UP_COUNT)
         return "unknown order of gate and up";
     if (!gate || !down || (apart && !up))
-        return "a weight of the experts is missing";
+        return "a weight of the experts is absent";
     if (!apart && (up || gate->rows % 2 != 0))
-        return "gate and up in one weight have as many rows each";
+        return "the joint weight of gate and up has an odd number of rows";
     struct xm_weight half = *gate;
     const char *why = readable(w);
     if (!why && (gate_up == XM_GATE_UP_INTERLEAVED || gate_up == XM_UP_GATE_INTERLEAVED))
@@ -233,11 +233,11 @@ xm_moe_experts_refuse(enum xm_gate_up gate_up, const struct xm_moe_weights *w)
     if (gate->experts != down->experts || (up && up->experts != gate->experts))
         return "the weights disagree on the number of experts";
     if (up && (up->rows != gate->rows || up->cols != gate->cols))
-        return "gate and up differ in size";
+        return "the gate and up projections differ in size";
     if (up && xm_weight_cannot_join(gate, up))
-        return "gate and up differ in format";
+        return "the gate and up projections differ in format";
     if (down->rows != gate->cols || down->cols != gate->rows / (apart ? 1 : 2))
-        return "the down projection does not fit gate and up";
+        return "the size of the down projection does not match gate and up";
     return NULL;
 }
 

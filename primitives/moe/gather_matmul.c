@@ -103,7 +103,8 @@ gather_matmul_run(const struct xm_primitive *p, const struct xm_operand *o,
     if (s.tokens == 0 || s.slots == 0)
         return XM_OK;
     if (s.a_slots == 0 || s.a_slots > INT32_MAX)
-        return xm_fail(err, XM_INVALID, "the activations have %llu slots",
+        return xm_fail(err, XM_INVALID,
+                       "the activations have %llu slots, expected 1 to 2^31 - 1",
                        (unsigned long long)s.a_slots);
     struct xm_scratch scratch;
     xm_scratch_begin(&scratch, p, run);

@@ -44,7 +44,7 @@ shared_refusal(const struct xm_moe_weights *routed, const struct xm_moe_weights 
     if (why)
         return why;
     if (shared->gate->experts != 1 || shared->gate->cols != routed->gate->cols)
-        return "the shared expert does not fit the routed ones";
+        return "the shared expert and the routed experts differ in shape or format";
     if (!gate)
         return NULL;
     if (gate->experts != 1 || gate->rows != 1 || gate->cols != routed->gate->cols)
@@ -68,7 +68,7 @@ xm_moe_supports(const struct xm_moe_attr *a, const struct xm_moe_weights *expert
     if (xm_moe_is_part(a) &&
         ((uint64_t)a->own_experts != experts->gate->experts || a->first_expert < 0 ||
          a->experts > INT32_MAX || a->first_expert > a->experts - a->own_experts))
-        return "the weights are not of the experts that the attributes say";
+        return "the weights do not match the sizes in the attributes of the experts";
     const uint64_t all =
         xm_moe_is_part(a) ? (uint64_t)a->experts : experts->gate->experts;
     if (top_k < 1 || (uint64_t)top_k > all || top_k > INT32_MAX)
@@ -184,7 +184,8 @@ moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,
     uint64_t set = xm_moe_experts_scratch(&m->routed, p, tokens);
     if (xm_operand_rows(&operands[XM_MOE_ROUTING]) != tokens ||
         (m->by_ids && xm_operand_rows(&operands[XM_MOE_IDS]) != tokens))
-        return xm_fail(err, XM_INVALID, "the routing is not of %llu tokens",
+        return xm_fail(err, XM_INVALID,
+                       "the routing weights are not given for %llu tokens",
                        (unsigned long long)tokens);
     *scratch_bytes = 2 * xm_scratch_bytes(p, slots * 4);
     if (m->has_shared) {
@@ -281,7 +282,7 @@ moe_run(const struct xm_primitive *p, const struct xm_operand *operands,
     if (tokens == 0)
         return XM_OK;
     if (tokens > INT32_MAX / m->routed.top_k)
-        return xm_fail(err, XM_UNSUPPORTED, "%llu tokens at once are too many",
+        return xm_fail(err, XM_UNSUPPORTED, "%llu tokens in one run are too many",
                        (unsigned long long)tokens);
     struct xm_scratch s;
     xm_scratch_begin(&s, p, run);

@@ -76,10 +76,10 @@ form_refusal(const struct xm_device_info *device, const struct xm_moe_desc *d)
     const struct xm_expert_rows *e = &d->experts;
     if (d->attr.limit > 0 || d->attr.up_add != 0 || !e->up || e->bias_gate ||
         e->bias_up || e->bias_down || e->factor)
-        return "oneDNN is given experts of three matmuls without clamps, biases or "
-               "factors only";
+        return "oneDNN is used only for experts of three matmuls without clamps, biases "
+               "and multipliers";
     if (d->src != XM_F16)
-        return "oneDNN's GPU engine is given f16 activations only";
+        return "oneDNN's GPU engine is used only for f16 activations";
     uint64_t hidden = d->experts.down->host.rows, inter = d->experts.down->host.cols;
     if (TILE * 2 * hidden % device->base_align || TILE * 2 * inter % device->base_align)
         return "the rows of the activations are not aligned for oneDNN";
@@ -105,7 +105,7 @@ whole_refusal(struct xm_onednn *o, struct xm_engine *engine, const struct xm_moe
 {
     return d->experts.down->host.experts > 1
                ? products_refusal(o, d, rows_of_chunk(engine, d), true)
-               : "there is one expert";
+               : "there is only one expert";
 }
 
 const char *
@@ -114,7 +114,7 @@ xm_onednn_experts_refuse(struct xm_engine *engine, const struct xm_moe_desc *des
     struct xm_onednn *o = xm_onednn_of(engine);
     if (!o) {
         const char *why = xm_onednn_refuses(engine);
-        return why ? why : "oneDNN's GPU engine was not opened: see GPU_USE_ONEDNN";
+        return why ? why : "oneDNN's GPU engine is not open: see GPU_USE_ONEDNN";
     }
     const char *why = form_refusal(xm_engine_info(engine), desc);
     if (!why && whole_refusal(o, engine, desc))
@@ -252,7 +252,9 @@ read_tiles(const struct xm_onednn_experts *o, struct xm_moe_call *c)
     bool ok = first[0] == 0 && first[o->experts] <= c->tiles;
     for (uint64_t e = 0; e < o->experts && ok; e++)
         ok = first[e] <= first[e + 1];
-    return ok ? XM_OK : xm_fail(c->err, XM_DEVICE, "moe_sort left tiles out of order");
+    return ok ? XM_OK
+              : xm_fail(c->err, XM_DEVICE,
+                        "the tiles of the sorted experts are out of order");
 }
 
 enum xm_status
@@ -304,9 +306,9 @@ run_whole(const struct call *c, enum product product)
 {
     if (c->b->tiles * TILE > c->o->whole_rows)
         return xm_fail(c->b->err, XM_UNSUPPORTED,
-                       "oneDNN's experts were built for %" PRIu64
-                       " rows, a run of %" PRIu64 " tokens may have %" PRIu64
-                       ": a larger XM_UBATCH or GPU_USE_ONEDNN=NO takes it",
+                       "oneDNN's matmuls of the experts were built for %" PRIu64
+                       " rows, but a run of %" PRIu64 " tokens may have %" PRIu64
+                       " rows: choose a larger XM_UBATCH, or set GPU_USE_ONEDNN=NO",
                        c->o->whole_rows, c->b->tokens, c->b->tiles * TILE);
     struct xm_onednn_spans spans = spans_of(c, product, 0, 0);
     spans.arg[XM_ONEDNN_ENDS] =

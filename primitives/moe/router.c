@@ -16,8 +16,9 @@ static const char *
 more_than_lanes(const void *problem)
 {
     const struct xm_router_desc *d = problem;
-    return d->routing.top_k > XM_SUB_GROUP ? "top_k is above the lanes of a sub-group"
-                                           : NULL;
+    return d->routing.top_k > XM_SUB_GROUP
+               ? "top_k is above the number of lanes of a sub-group"
+               : NULL;
 }
 
 /* clang-format off */

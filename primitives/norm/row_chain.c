@@ -45,7 +45,7 @@ static const char *
 sg_refuses(const void *problem)
 {
     const struct problem *p = problem;
-    return p->n > MOST_EACH * p->items ? "a row does not fit into registers" : NULL;
+    return p->n > MOST_EACH * p->items ? "a row is too long for registers" : NULL;
 }
 
 /* clang-format off */

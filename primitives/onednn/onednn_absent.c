@@ -5,7 +5,7 @@
  */
 #include "primitives/onednn/onednn.h"
 
-static const char absent[] = "built without oneDNN's GPU engine";
+static const char absent[] = "this build has no oneDNN GPU engine";
 
 const char *
 xm_onednn_refuses(struct xm_engine *engine)

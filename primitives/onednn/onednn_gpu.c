@@ -84,10 +84,10 @@ const char *
 xm_onednn_refuses(struct xm_engine *engine)
 {
     if (!is_intel_gpu(engine))
-        return "oneDNN's GPU engine is for Intel GPUs";
+        return "oneDNN's GPU engine needs an Intel GPU";
     xm_onednn_be_quiet();
     if (dnnl_engine_get_count(dnnl_gpu) == 0)
-        return "this oneDNN sees no GPU";
+        return "oneDNN finds no GPU";
     if (xm_engine_config(engine)->queue_type == XM_QUEUE_OUT_OF_ORDER)
         return "oneDNN needs an in-order queue";
     return NULL;
@@ -224,11 +224,11 @@ ask(struct xm_onednn *o, const struct xm_onednn_problem *p)
     if (p->groups && !xm_onednn_has_grouped_memory())
         why = "this oneDNN was built without grouped memory";
     else if (p->groups && rounds_group(p))
-        why = "oneDNN's grouped matmul wants scales for a power of two of weights";
+        why = "oneDNN's grouped matmul needs a group size that is a power of two";
     else if (!pd)
-        why = "oneDNN has no implementation for it";
+        why = "oneDNN does not implement this matmul";
     else if (xm_onednn_is_reference(xm_onednn_implementation(pd)) && !xm_dry_run())
-        why = "oneDNN has only reference code for it";
+        why = "oneDNN has only reference code for this matmul";
     xm_debug(XM_DEBUG_DISPATCH, "oneDNN: %s: %s", what,
              pd ? xm_onednn_implementation(pd) : "nothing");
     if (pd)

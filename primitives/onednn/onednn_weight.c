@@ -46,12 +46,12 @@ static const char *
 zero_point_refusal(const struct xm_weight *w)
 {
     if (!is_integer(w->zero_point_element))
-        return "oneDNN takes zero points of 4 or 8 bits";
+        return "oneDNN needs zero points of 4 or 8 bits";
     if (!is_4_bits(w->zero_point_element))
         return NULL;
     if (w->zero_point_is_scalar)
-        return "oneDNN wants a zero point for the whole weight in 8 bits";
-    return w->rows % 2 != 0 ? "oneDNN wants rows of whole bytes" : NULL;
+        return "oneDNN needs 8 bits for a zero point of the whole weight";
+    return w->rows % 2 != 0 ? "oneDNN needs rows of whole bytes" : NULL;
 }
 
 const char *
@@ -69,11 +69,11 @@ quantised_refusal(const struct xm_device_info *device, const struct xm_weight *w
     if (why)
         return why;
     if (!is_integer(w->element))
-        return "oneDNN takes quantised weights of 4 or 8 bits";
+        return "oneDNN needs quantised weights of 4 or 8 bits";
     if (w->cols % 2 != 0)
-        return "oneDNN wants rows of whole bytes";
+        return "oneDNN needs rows of whole bytes";
     if (xm_weight_groups(w) > 1 && w->order != XM_SCALE_GROUP_MAJOR)
-        return "the scales are not in oneDNN's order";
+        return "the scales are not in the order that oneDNN needs";
     return w->zero_point.p ? zero_point_refusal(w) : NULL;
 }
 
@@ -82,11 +82,11 @@ xm_onednn_weight_refuses(const struct xm_device_info *device, const struct xm_we
 {
     const char *why = NULL;
     if (xm_weight_is_blocks(w))
-        return "oneDNN takes no weights in blocks";
+        return "oneDNN does not support block formats";
     if (xm_weight_is_codes(w))
-        return "oneDNN takes no small floats, codebooks and factors";
+        return "oneDNN does not support small floats, codebooks and scales of experts";
     if (!xm_weight_is_whole(w))
-        return "oneDNN takes whole weights only, no views of them";
+        return "oneDNN does not support slices of weights";
     if (xm_weight_is_quantised(w))
         why = quantised_refusal(device, w);
     else if (w->element != XM_F16)

@@ -46,8 +46,8 @@ look_around(const struct xm_operand *x, uint32_t first, uint32_t n_axes,
 {
     *out = (struct around){1, 1, 1};
     if (first > x->rank || n_axes > x->rank - first)
-        return xm_fail(err, XM_INVALID, "axes %u to %u of x, which has rank %u", first,
-                       first + n_axes, x->rank);
+        return xm_fail(err, XM_INVALID, "axes %u to %u are outside x, which has rank %u",
+                       first, first + n_axes, x->rank);
     for (uint32_t d = 0; d < x->rank; d++) {
         uint64_t *part = d < first            ? &out->outer
                          : d < first + n_axes ? &out->n
@@ -111,13 +111,13 @@ run_topk(const struct xm_primitive *p, const struct xm_operand *operands,
     XM_TRY(xm_operand_check(values, "values", d->values, err));
     XM_TRY(xm_operand_check(ids, "ids", d->ids, err));
     if (x->rank == 0 || values->rank == 0)
-        return xm_fail(err, XM_INVALID, "top-k of a scalar");
+        return xm_fail(err, XM_INVALID, "topk: the operand must have rank 1 or more");
     uint64_t rows = xm_operand_rows(x), n = (uint64_t)x->dim[x->rank - 1];
     uint64_t k = (uint64_t)values->dim[values->rank - 1];
     XM_TRY(xm_operand_check_elements(values, "values", rows * k, err));
     XM_TRY(xm_operand_check_elements(ids, "ids", rows * k, err));
     if (k > n)
-        return xm_fail(err, XM_INVALID, "top %llu of %llu elements",
+        return xm_fail(err, XM_INVALID, "topk: k is %llu, but the axis has %llu elements",
                        (unsigned long long)k, (unsigned long long)n);
     struct xm_args args = {.n = 0};
     xm_put_buffer(&args, "x", x->buffer);
@@ -166,7 +166,7 @@ xm_reduce_create(struct xm_engine *engine, const struct xm_reduce_desc *desc,
                  struct xm_primitive **out, struct xm_error *err)
 {
     if (!is_known(desc->src) || !is_known(desc->dst))
-        return xm_fail(err, XM_UNSUPPORTED, "reduce: no kernel takes %s to %s",
+        return xm_fail(err, XM_UNSUPPORTED, "reduce: no kernel reads %s and writes %s",
                        xm_element_text(desc->src), xm_element_text(desc->dst));
     return xm_staged_create(
         &reduce, engine, desc, out, err,
@@ -188,7 +188,7 @@ xm_topk_create(struct xm_engine *engine, const struct xm_topk_desc *desc,
                struct xm_primitive **out, struct xm_error *err)
 {
     if (!is_known(desc->src) || !is_known(desc->values))
-        return xm_fail(err, XM_UNSUPPORTED, "topk: no kernel takes %s to %s",
+        return xm_fail(err, XM_UNSUPPORTED, "topk: no kernel reads %s and writes %s",
                        xm_element_text(desc->src), xm_element_text(desc->values));
     return xm_staged_create(&topk, engine, desc, out, err,
                             "-DSRC=%s -DVALUES=%s -DIDS=%s -DLARGEST=%d -DINTEGER=%d",

@@ -40,14 +40,15 @@ check(const struct xm_rope_desc *d, const struct xm_operand *operands,
         return xm_fail(err, XM_INVALID,
                        "expected x, y [B,T,heads,D] and cos, sin [B|1,T,R]");
     if ((cos->dim[0] != 1 && cos->dim[0] != x->dim[0]) || cos->dim[1] != x->dim[1])
-        return xm_fail(
-            err, XM_INVALID,
-            "the tables are for %lld sequences of %lld tokens, x has %lld of %lld",
-            (long long)cos->dim[0], (long long)cos->dim[1], (long long)x->dim[0],
-            (long long)x->dim[1]);
+        return xm_fail(err, XM_INVALID,
+                       "the tables are for %lld sequences of %lld tokens, but x has %lld "
+                       "sequences of %lld tokens",
+                       (long long)cos->dim[0], (long long)cos->dim[1],
+                       (long long)x->dim[0], (long long)x->dim[1]);
     if (cos->dim[2] > x->dim[3] || cos->dim[2] % 2 != 0 || x->dim[3] > INT32_MAX ||
         x->dim[2] > INT32_MAX)
-        return xm_fail(err, XM_INVALID, "%lld rotated dimensions of a head of %lld",
+        return xm_fail(err, XM_INVALID,
+                       "%lld rotated dimensions do not fit a head of %lld",
                        (long long)cos->dim[2], (long long)x->dim[3]);
     return XM_OK;
 }

@@ -55,7 +55,7 @@ const char *
 xm_rope_tables_supports(const struct xm_rope_tables_desc *desc)
 {
     if (desc->r == 0)
-        return "there are no frequencies";
+        return "there are no rotary frequencies";
     return desc->positions == XM_I64 || desc->positions == XM_I32
                ? NULL
                : "positions are neither i64 nor i32";

@@ -24,7 +24,7 @@ xm_ze_text(ze_result_t code)
         {ZE_RESULT_ERROR_INSUFFICIENT_PERMISSIONS,   "not permitted"},
         {ZE_RESULT_ERROR_NOT_AVAILABLE,              "not available"},
         {ZE_RESULT_ERROR_DEPENDENCY_UNAVAILABLE,     "a dependency is missing"},
-        {ZE_RESULT_ERROR_UNINITIALIZED,              "no driver, or not initialised"},
+        {ZE_RESULT_ERROR_UNINITIALIZED,              "no driver, or it is not initialised"},
         {ZE_RESULT_ERROR_UNSUPPORTED_VERSION,        "unsupported version"},
         {ZE_RESULT_ERROR_UNSUPPORTED_FEATURE,        "not supported"},
         {ZE_RESULT_ERROR_UNKNOWN,                    "unknown error"},
@@ -72,8 +72,8 @@ open_library(struct xm_ze *ze, struct xm_error *err)
     const char *name = library_name(), *missing = NULL;
     if (!name)
         return xm_fail(err, XM_UNSUPPORTED,
-                       "it is switched off (XM_LEVEL_ZERO=off, or a "
-                       "build with a sanitizer)");
+                       "it is switched off by XM_LEVEL_ZERO=off, or because this build "
+                       "has a sanitizer");
     ze->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!ze->library)
         return xm_fail(err, XM_UNSUPPORTED, "there is no Level Zero loader: %s",

@@ -10,7 +10,7 @@ enum xm_status
 xm_ze_open(struct xm_ze **out, struct xm_error *err)
 {
     *out = NULL;
-    return xm_fail(err, XM_UNSUPPORTED, "this build is without Level Zero");
+    return xm_fail(err, XM_UNSUPPORTED, "this build has no Level Zero support");
 }
 
 void

@@ -146,7 +146,7 @@ measure_power(const struct xm_ze *ze, const struct xm_ze_device *d,
         t->watts = (double)(b.energy - a.energy) / (double)(b.timestamp - a.timestamp);
     else
         snprintf(t->why_not_power, sizeof(t->why_not_power),
-                 "the counter of energy stands still");
+                 "its energy counter does not advance");
     if (ze->zesPowerGetLimits &&
         ze->zesPowerGetLimits(domain[0], &limit, NULL, NULL) == ZE_RESULT_SUCCESS &&
         limit.enabled)
@@ -217,7 +217,7 @@ xm_ze_measure(const struct xm_ze *ze, size_t i, struct xm_ze_telemetry *out)
     char *const texts[] = {out->why_not_memory, out->why_not_power, out->why_not_clocks};
     for (size_t k = 0; k < XM_ARRAY_LEN(texts); k++)
         snprintf(texts[k], sizeof(out->why_not_memory),
-                 "Sysman does not list the device");
+                 "Level Zero Sysman does not list the device");
 }
 
 /* A device without UUID and PCI address was made up by a plan or a test: the loader is not opened

@@ -111,9 +111,9 @@ xm_mpi_send(struct xm_collective *c, uint32_t to, struct xm_bytes mine,
     struct xm_mpi_peer *peer = &g->peer[to];
     struct xm_mpi_message *m = &peer->value[peer->values_sent % XM_UNREAD_MESSAGES];
     if (mine.n > INT_MAX)
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "a message of 2 GiB or more; a smaller --ubatch makes smaller "
-                       "ones");
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "a message between ranks has 2 GiB or more; choose a smaller --ubatch");
     XM_TRY(wait_for_arrival(g, m, err));
     if (!m->bytes || m->room < mine.n) {
         xm_free(m->bytes);

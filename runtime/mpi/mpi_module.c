@@ -51,7 +51,8 @@ static enum xm_status
 tell_sizes(struct xm_mpi_group *g, uint64_t own, uint32_t *left, struct xm_error *err)
 {
     if (g->is_over)
-        return xm_fail(err, XM_UNSUPPORTED, "the job's other processes have ended");
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the other processes of the MPI job have ended");
     XM_TRY(xm_mpi_check(
         MPI_Allgather(&own, 1, MPI_UINT64_T, g->sizes, 1, MPI_UINT64_T, g->comm),
         "MPI_Allgather", err));
@@ -119,9 +120,9 @@ make_room(struct xm_mpi_group *g, struct xm_error *err)
     for (uint32_t r = 0; r < g->base.ranks; r++) {
         if (g->sizes[r] > INT_MAX || all > INT_MAX) {
             g->has_heard = true; /* all ranks fail here */
-            return xm_fail(err, XM_UNSUPPORTED,
-                           "an exchange of 2 GiB or more; a smaller --ubatch makes "
-                           "smaller ones");
+            return xm_fail(
+                err, XM_UNSUPPORTED,
+                "an exchange between ranks has 2 GiB or more; choose a smaller --ubatch");
         }
         g->counts[r] = (int)g->sizes[r];
         g->offsets[r] = (int)all;
@@ -179,8 +180,8 @@ static void
 end_group(struct xm_mpi_group *g)
 {
     static const struct xm_error why = {
-        XM_UNSUPPORTED, "the process has ended, though others go on: all run the same "
-                        "command, on the same files"};
+        XM_UNSUPPORTED, "the process has ended while others still run: all processes "
+                        "must run the same command on the same files"};
     if (!g->is_over)
         say_farewell(g, ENDED, &why);
 }
@@ -252,7 +253,8 @@ fill(struct xm_mpi_group *g, struct xm_error *err)
     XM_TRY(xm_mpi_check(MPI_Comm_rank(g->comm, &rank), "MPI_Comm_rank", err));
     XM_TRY(xm_mpi_check(MPI_Comm_size(g->comm, &ranks), "MPI_Comm_size", err));
     if (ranks > XM_MOST_RANKS)
-        return xm_fail(err, XM_UNSUPPORTED, "a mesh has %d ranks at most, this job %d",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "a mesh has at most %d ranks, but this MPI job has %d",
                        XM_MOST_RANKS, ranks);
     g->base = (struct xm_collective){&ops, (uint32_t)rank, (uint32_t)ranks};
     g->sizes = xm_calloc((size_t)ranks, sizeof(*g->sizes));

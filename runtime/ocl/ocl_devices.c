@@ -266,7 +266,7 @@ add_processor(cl_platform_id platform, cl_device_id d)
     uint64_t wanted = 1;
     const char *text = xm_env("XM_SUB_DEVICES");
     if (text && (!xm_parse_whole(text, &wanted) || wanted < 1 || wanted > MAX_DEVICES)) {
-        xm_fail(&list_error, XM_INVALID, "XM_SUB_DEVICES is a number from 1 to %d",
+        xm_fail(&list_error, XM_INVALID, "XM_SUB_DEVICES takes a number from 1 to %d",
                 MAX_DEVICES);
         return;
     }

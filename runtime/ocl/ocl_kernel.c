@@ -52,10 +52,11 @@ fill_kernel(struct ocl_kernel *k, const char *name, struct xm_error *err)
                                &k->n_args, NULL);
     if (!k->kernel || code != CL_SUCCESS)
         return xm_ocl_fail(err, code, "clCreateKernel",
-                           "file '%s.cl' has no usable kernel of that name", name);
+                           "file '%s.cl' has no usable kernel of the same name", name);
     if (k->n_args > XM_KERNEL_ARGS)
-        return xm_fail(err, XM_UNSUPPORTED, "kernel '%s': %u parameters, at most %d",
-                       name, k->n_args, XM_KERNEL_ARGS);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "kernel '%s' has %u parameters, at most %d are supported", name,
+                       k->n_args, XM_KERNEL_ARGS);
     k->args = xm_calloc(k->n_args, sizeof(*k->args));
     if (!k->args)
         return xm_no_memory(err, "kernel '%s'", name);

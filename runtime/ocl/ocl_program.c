@@ -68,7 +68,7 @@ read_log(const struct build *b)
 static enum xm_status
 fail_build(const struct build *b, cl_int code, struct xm_build_report *report)
 {
-    char line[300] = "the driver gave no log";
+    char line[300] = "the driver returned no build log";
     if (code == CL_OUT_OF_HOST_MEMORY || code == CL_OUT_OF_RESOURCES ||
         code == CL_DEVICE_NOT_AVAILABLE || code == CL_COMPILER_NOT_AVAILABLE)
         return xm_ocl_fail(b->err, code, "clBuildProgram", "kernel '%s'", b->name);
@@ -412,8 +412,10 @@ xm_ocl_program_create(struct ocl_engine *e, const char *name, const char *define
         *err = (struct xm_error){0};
         status = load_or_compile(&b, defines, false, report);
         if (status == XM_OK)
-            xm_log(XM_LOG_INFO, "kernel '%s' calls a function that builtins.h lacks",
-                   name);
+            xm_log(
+                XM_LOG_INFO,
+                "kernel '%s' calls a built-in function that builtins.h does not declare",
+                name);
     }
     xm_strbuf_free(&b.source);
     xm_strbuf_free(&b.options);

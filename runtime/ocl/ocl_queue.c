@@ -166,11 +166,11 @@ check_arg(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
         return XM_OK;
     if (fact->kind != a->kind)
         return xm_fail(
-            err, XM_INVALID, "kernel '%s': argument %u (%s %s) is %s, %s was given",
+            err, XM_INVALID, "kernel '%s': argument %u (%s %s) must be %s, found %s",
             k->base.name, i, fact->type, fact->name, kinds[fact->kind], kinds[a->kind]);
     if (fact->bytes && fact->bytes != a->bytes)
         return xm_fail(err, XM_INVALID,
-                       "kernel '%s': argument %u (%s %s) has %u bytes, %u were given",
+                       "kernel '%s': argument %u (%s %s) must have %u bytes, found %u",
                        k->base.name, i, fact->type, fact->name, fact->bytes, a->bytes);
     return XM_OK;
 }
@@ -185,8 +185,7 @@ check_name(const struct ocl_kernel *k, uint32_t i, const struct xm_arg *a,
     if (!a->name || !name[0] ||
         (strncmp(name, a->name, n) == 0 && strcmp(name + n, suffix) == 0))
         return XM_OK;
-    return xm_fail(err, XM_INVALID,
-                   "kernel '%s': argument %u is called '%s', but '%s%s' was given",
+    return xm_fail(err, XM_INVALID, "kernel '%s': argument %u must be '%s', found '%s%s'",
                    k->base.name, i, name, a->name, suffix);
 }
 
@@ -208,7 +207,7 @@ bind_args(const struct xm_queue *q, struct ocl_kernel *k, cl_kernel to,
           const struct xm_arg *args, uint32_t n_args, struct xm_error *err)
 {
     if (n_args != k->n_args)
-        return xm_fail(err, XM_INVALID, "kernel '%s' takes %u arguments, %u were given",
+        return xm_fail(err, XM_INVALID, "kernel '%s' takes %u arguments, found %u",
                        k->base.name, k->n_args, n_args);
     bool all_named = true;
     for (uint32_t i = 0; i < n_args; i++) {

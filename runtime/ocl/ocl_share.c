@@ -41,7 +41,7 @@ device_at(cl_context context, uint32_t n, cl_device_id *out, struct xm_error *er
     return n < n_devices
                ? XM_OK
                : xm_fail(err, XM_NOT_FOUND,
-                         "the OpenCL context has %zu devices, number %u is none",
+                         "the OpenCL context has %zu devices, so there is no device %u",
                          n_devices, n);
 }
 
@@ -56,7 +56,7 @@ check_context(const struct ocl_engine *e, cl_context context, struct xm_error *e
         is_there |= list[i] == e->device;
     xm_free(list);
     return is_there ? XM_OK
-                    : xm_fail(err, XM_INVALID, "%s is no device of the OpenCL context",
+                    : xm_fail(err, XM_INVALID, "%s is not a device of the OpenCL context",
                               e->base.info.name);
 }
 
@@ -91,9 +91,10 @@ check_queue(const struct ocl_engine *e, const struct queue_facts *q, cl_context 
 {
     if (q->context != context)
         return xm_fail(err, XM_INVALID,
-                       "the OpenCL queue is not of the OpenCL context that is given");
+                       "the OpenCL queue does not belong to the given OpenCL context");
     if (q->device != e->device)
-        return xm_fail(err, XM_INVALID, "the OpenCL queue is of another device than %s",
+        return xm_fail(err, XM_INVALID,
+                       "the OpenCL queue belongs to another device than %s",
                        e->base.info.name);
     if (e->base.config.profiling && !(q->properties & CL_QUEUE_PROFILING_ENABLE))
         return xm_fail(err, XM_INVALID,
@@ -132,11 +133,10 @@ xm_ocl_find_shared(struct xm_shared_cl *share, uint32_t n, size_t *index,
             return XM_OK;
         }
     }
-    return xm_fail(
-        err, XM_NOT_FOUND,
-        "the device of the OpenCL %s is none of the %zu that are listed: parts "
-        "of a device are not",
-        share->queue ? "queue" : "context", n_devices);
+    return xm_fail(err, XM_NOT_FOUND,
+                   "the device of the OpenCL %s is none of the %zu devices that xemoe "
+                   "lists; sub-devices cannot be shared",
+                   share->queue ? "queue" : "context", n_devices);
 }
 
 enum xm_status
@@ -258,7 +258,8 @@ wrap_cl_mem(struct xm_buffer *b, struct xm_error *err)
     if (code != CL_SUCCESS)
         return xm_ocl_fail(err, code, "clGetMemObjectInfo", "the shared memory");
     if (context != ocl_engine(b->engine)->context)
-        return xm_fail(err, XM_INVALID, "the shared memory is of another OpenCL context");
+        return xm_fail(err, XM_INVALID,
+                       "the shared memory belongs to another OpenCL context");
     if (type != CL_MEM_OBJECT_BUFFER)
         return xm_fail(err, XM_INVALID, "the shared memory is an image, not a buffer");
     if (bytes < b->bytes)
@@ -306,7 +307,7 @@ wrap_usm(struct xm_buffer *b, struct xm_error *err)
         return xm_ocl_fail(err, code, "clGetMemAllocInfoINTEL", "the shared memory");
     if (kind_of_usm(type, &b->kind) != XM_OK)
         return xm_fail(err, XM_INVALID,
-                       "the shared pointer is none of the OpenCL context's USM");
+                       "the shared pointer is not USM of the OpenCL context");
     const uint64_t before = (uint64_t)((char *)b->native - (char *)base);
     if (bytes - before < b->bytes)
         return fail_small(b->bytes, bytes - before, err);

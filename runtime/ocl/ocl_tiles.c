@@ -24,7 +24,8 @@ ask(void)
 {
     if (syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0)
         return true;
-    xm_debug(XM_DEBUG_DISPATCH, "AMX is not used: the system refuses its tiles: %s",
+    xm_debug(XM_DEBUG_DISPATCH,
+             "AMX is not used: the system does not let this process use its tiles: %s",
              strerror(errno));
     return false;
 }

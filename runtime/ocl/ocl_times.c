@@ -192,7 +192,8 @@ xm_ocl_times_give(const struct ocl_times *t, xm_profile_fn fn, void *ctx,
     if (!t->n_refused)
         return XM_OK;
     return xm_ocl_fail(err, t->refusal, "clGetEventProfilingInfo",
-                       "runs of kernels without a time: %" PRIu64, t->n_refused);
+                       "kernel runs whose times the driver does not report: %" PRIu64,
+                       t->n_refused);
 }
 
 static void
@@ -297,7 +298,7 @@ print(struct ocl_times *t)
     }
     if (refused)
         xm_debug(XM_DEBUG_TIMES,
-                 "%s: the driver does not say the times of %" PRIu64 " runs",
+                 "%s: the driver reports no times of %" PRIu64 " kernel runs",
                  xm_ocl_error_text(t->refusal), refused);
 }
 

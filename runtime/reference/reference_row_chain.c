@@ -109,13 +109,13 @@ step_fault(const struct xm_row_chain *c, uint32_t i)
                              [XM_CHAIN_C] = XM_CHAIN_CS,
                              [XM_CHAIN_S] = i};
     if (s->a.i >= most[s->a.kind] || s->b.i >= most[s->b.kind])
-        return "it reads what there is not";
+        return "it reads an operand that does not exist";
     if (s->a.kind != XM_CHAIN_X && s->a.kind != XM_CHAIN_S)
-        return "its first operand is no row";
+        return "its first operand must be a row";
     if (is_norm && s->b.kind != XM_CHAIN_C && s->b.kind != XM_CHAIN_NONE)
-        return "the factors of a norm are constants";
+        return "the weight of its norm must be a constant";
     if (s->op == XM_CHAIN_ROUND_BF16)
-        return s->b.kind != XM_CHAIN_NONE ? "a rounding has one operand" : NULL;
+        return s->b.kind != XM_CHAIN_NONE ? "a rounding takes one operand" : NULL;
     return !is_norm && s->b.kind == XM_CHAIN_NONE ? "it needs two operands" : NULL;
 }
 
@@ -142,9 +142,10 @@ count(struct xm_row_chain *c, struct xm_error *err)
     for (uint32_t i = 0; i < c->n_steps; i++)
         c->n_y += c->step[i].is_result;
     if (x < 1 || constants < 0 || c->n_y < 1 || c->n_y > XM_CHAIN_YS)
-        return xm_fail(err, XM_INVALID,
-                       "a row chain reads each of its operands and has 1 to %d results",
-                       XM_CHAIN_YS);
+        return xm_fail(
+            err, XM_INVALID,
+            "a row chain must read each of its operands and have 1 to %d results",
+            XM_CHAIN_YS);
     c->n_x = (uint32_t)x;
     c->n_c = (uint32_t)constants;
     return XM_OK;
@@ -161,8 +162,9 @@ xm_row_chain_parse(const char *text, struct xm_row_chain *out, struct xm_error *
             return xm_fail(err, XM_INVALID, "a row chain has at most %d steps",
                            XM_CHAIN_STEPS);
         if (!take_step(&at, &out->step[i]))
-            return xm_fail(err, XM_INVALID, "step %u of the row chain '%.80s' is no step",
-                           i, text ? text : "");
+            return xm_fail(err, XM_INVALID,
+                           "step %u of the row chain '%.80s' cannot be parsed", i,
+                           text ? text : "");
         const char *fault = step_fault(out, i);
         if (fault)
             return xm_fail(err, XM_INVALID, "step %u of the row chain '%.80s': %s", i,
@@ -171,8 +173,8 @@ xm_row_chain_parse(const char *text, struct xm_row_chain *out, struct xm_error *
         at += strspn(at, " ");
     } while (*at++ == ';');
     if (at[-1])
-        return xm_fail(err, XM_INVALID, "the row chain '%.80s' goes on behind its end",
-                       text);
+        return xm_fail(err, XM_INVALID,
+                       "the row chain '%.80s' has text after its last step", text);
     return count(out, err);
 }
 

@@ -39,7 +39,8 @@ xm_path_absolute(const char *path, char **out, struct xm_error *err)
     char absolute[PATH_MAX];
     *out = NULL;
     if (!realpath(path, absolute))
-        return xm_fail(err, XM_IO, "'%.300s' has no path of its own: %s", path,
+        return xm_fail(err, XM_IO,
+                       "the absolute path of '%.300s' cannot be determined: %s", path,
                        strerror(errno));
     *out = xm_strdup(absolute);
     return *out ? XM_OK : xm_no_memory(err, "a path");

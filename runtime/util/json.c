@@ -47,7 +47,7 @@ xm_json_parse(const char *text, size_t n, yyjson_doc **out, struct xm_error *err
         return XM_OK;
     if (why.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
         return xm_no_memory(err, "%zu bytes of JSON", n);
-    return xm_fail(err, XM_INVALID, "not JSON at byte %zu: %s", why.pos, why.msg);
+    return xm_fail(err, XM_INVALID, "not valid JSON at byte %zu: %s", why.pos, why.msg);
 }
 
 /* Maps the file, as models are mapped: a pipe or a device is refused instead of waited for or read
@@ -60,7 +60,8 @@ xm_json_read(const char *path, yyjson_doc **out, struct xm_error *err)
     XM_TRY(xm_mapped_file_open(path, &file, err));
     enum xm_status status =
         file.n_bytes > MAX_FILE_BYTES
-            ? xm_fail(err, XM_INVALID, "%" PRIu64 " bytes, at most %" PRIu64 " are read",
+            ? xm_fail(err, XM_INVALID,
+                      "it has %" PRIu64 " bytes, at most %" PRIu64 " are supported",
                       file.n_bytes, MAX_FILE_BYTES)
             : xm_json_parse((const char *)file.bytes, (size_t)file.n_bytes, out, err);
     xm_mapped_file_close(&file);

@@ -209,11 +209,10 @@ begin_beside(struct xm_new_file *f, struct xm_error *err)
     if (is_there && access(real, W_OK) != 0)
         return xm_new_file_fail(f, err);
     if (is_there && atomic_load(&spares_inputs) && xm_mapped_file_was_read(&old))
-        return xm_fail(
-            err, XM_IO,
-            "'%.300s' is not written: this program has read it, and what it is "
-            "would be lost",
-            f->path);
+        return xm_fail(err, XM_IO,
+                       "'%.300s' is not written, because this program reads it: choose "
+                       "another output file",
+                       f->path);
     f->place = xm_strdup(is_there ? real : f->path);
     f->beside = f->place ? name_beside(f->place) : NULL;
     if (!f->beside) {

@@ -44,8 +44,8 @@ fail(XML_Parser p, struct xm_error *err)
         return err->status;
     if (code == XML_ERROR_NO_MEMORY)
         return xm_fail(err, XM_NO_MEMORY, "out of memory");
-    return xm_fail(err, XM_INVALID, "line %lu, column %lu: not XML: %s", xm_xml_line(p),
-                   (unsigned long)COLUMN(p), XML_ErrorString(code));
+    return xm_fail(err, XM_INVALID, "line %lu, column %lu: not valid XML: %s",
+                   xm_xml_line(p), (unsigned long)COLUMN(p), XML_ErrorString(code));
 }
 
 /* Length of leading blanks, which are skipped: texts in programs' sources may begin with a line

@@ -42,7 +42,7 @@ render(yyjson_val *line, struct xm_strbuf *out, struct xm_error *err)
     yyjson_val *text = yyjson_obj_get(line, "template");
     struct xm_chat_template *tmpl = NULL;
     if (!yyjson_is_str(text))
-        return xm_fail(err, XM_INVALID, "a line without a template");
+        return xm_fail(err, XM_INVALID, "a line has no template");
     XM_TRY(
         xm_chat_template_parse(yyjson_get_str(text), yyjson_get_len(text), &tmpl, err));
     char *messages = member(line, "messages"), *variables = member(line, "variables");

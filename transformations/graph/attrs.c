@@ -71,9 +71,9 @@ fail_value(const struct xm_attr_info *info, const char *value, const char *accep
            struct xm_error *err)
 {
     if (info->op == XM_OP_NONE)
-        return xm_fail(err, XM_INVALID, "attribute %s is '%.80s', it must be %s",
+        return xm_fail(err, XM_INVALID, "attribute %s is '%.80s': expected %s",
                        info->text, value, accepted);
-    return xm_fail(err, XM_INVALID, "attribute %s of %s is '%.80s', it must be %s",
+    return xm_fail(err, XM_INVALID, "attribute %s of %s is '%.80s': expected %s",
                    info->text, xm_op_info(info->op)->text, value, accepted);
 }
 

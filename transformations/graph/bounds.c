@@ -64,7 +64,7 @@ xm_bounds_parse(const char *text, struct xm_bound *out, uint32_t *rank)
         if (*rank == XM_MAX_RANK)
             return "has more than 8 dimensions";
         if (!xm_bound_parse(text, n, &out[(*rank)++]))
-            return "is not a list of dimensions";
+            return "is not a valid list of dimensions";
         if (text[n] == '\0')
             return NULL;
         text += n + 1;

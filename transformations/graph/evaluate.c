@@ -49,7 +49,8 @@ struct run {
 enum xm_status
 xm_eval_none(struct xm_eval_call *c)
 {
-    return xm_fail(c->err, XM_INVALID, "it has no value by itself");
+    return xm_fail(c->err, XM_INVALID,
+                   "the operation is not computed, so it has no value");
 }
 
 /* The shape function has checked that bytes and type agree. */

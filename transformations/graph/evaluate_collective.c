@@ -12,8 +12,9 @@ ranks_of(const struct xm_eval_call *c, struct xm_collective **out)
 {
     *out = c->node->attr.collective.of;
     return *out ? XM_OK
-                : xm_fail(c->err, XM_UNSUPPORTED,
-                          "there are no ranks to exchange it with");
+                : xm_fail(
+                      c->err, XM_UNSUPPORTED,
+                      "the value must be exchanged between ranks, but there is only one");
 }
 
 enum xm_status

@@ -16,7 +16,8 @@ done(const struct xm_eval_call *c, enum xm_status status)
         return xm_eval_no_memory(c->err);
     return status == XM_OK
                ? XM_OK
-               : xm_fail(c->err, status, "an expert's index is outside of the experts");
+               : xm_fail(c->err, status,
+                         "the index of an expert is outside the number of experts");
 }
 
 /* Checks that operand i has n elements. */
@@ -133,14 +134,15 @@ get_weight(const struct xm_eval_call *c, uint32_t i, uint64_t experts, uint64_t 
            uint64_t cols, struct xm_weight *w)
 {
     if (!xm_eval_weight_of(c, i, w))
-        return xm_fail(c->err, XM_INVALID, "operand %u is no weight", i);
+        return xm_fail(c->err, XM_INVALID, "operand %u is not a weight", i);
     const char *wrong = xm_weight_check(w);
     if (wrong)
         return xm_fail(c->err, XM_INVALID, "operand %u: %s", i, wrong);
     if ((experts && w->experts != experts) || (rows && w->rows != rows) ||
         w->cols != cols)
         return xm_fail(c->err, XM_INVALID,
-                       "operand %u is a weight of [%" PRIu64 ",%" PRIu64 ",%" PRIu64 "]",
+                       "operand %u has the unexpected shape [%" PRIu64 ",%" PRIu64
+                       ",%" PRIu64 "]",
                        i, w->experts, w->rows, w->cols);
     return XM_OK;
 }

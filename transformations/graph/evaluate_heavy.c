@@ -72,7 +72,8 @@ xm_eval_ids(const struct xm_eval_call *c, uint32_t i, uint64_t limit, int32_t **
         if (t->i[j] < 0 || (uint64_t)t->i[j] >= limit || t->i[j] > INT32_MAX) {
             xm_free(ids);
             return xm_fail(c->err, XM_INVALID,
-                           "index %" PRId64 " is outside of %" PRIu64 " elements",
+                           "index %" PRId64 " is outside a dimension of %" PRIu64
+                           " elements",
                            t->i[j], limit);
         }
         ids[j] = (int32_t)t->i[j];
@@ -157,8 +158,9 @@ matmul_weight(struct xm_eval_call *c, const struct xm_weight *w)
     bool tb = c->node->attr.matmul.transpose_b;
     uint64_t k = tb ? w->cols : w->rows, n = tb ? w->rows : w->cols;
     if (c->node->attr.matmul.transpose_a || w->rank < 2 || x->rank < 1)
-        return xm_fail(c->err, XM_UNSUPPORTED,
-                       "a weight is multiplied by rows only: no transpose_a, no vector");
+        return xm_fail(
+            c->err, XM_UNSUPPORTED,
+            "a stored weight can be multiplied only by a matrix without transpose_a");
     uint64_t per_expert = w->rank == 3 && x->rank > 1 ? (uint64_t)x->dim[x->rank - 2] : 1;
     uint64_t batch = w->rank == 3 && x->rank > 2 ? xm_tensor_size(x, 0, x->rank - 2) : 1;
     uint64_t tokens = w->rank == 3 ? per_expert : k ? x->n / k : 0;

@@ -109,7 +109,7 @@ xm_eval_slice(struct xm_eval_call *c)
     xm_tensor_strides(x, own);
     for (uint32_t i = 0; i < x->rank; i++) {
         if (!xm_dim_is_const(s.first[i]))
-            return xm_fail(c->err, XM_INVALID, "its bounds are not known");
+            return xm_fail(c->err, XM_INVALID, "the bounds of the slice are not known");
         offset += s.first[i].n * own[i];
     }
     for (uint32_t i = 0; i < out->rank; i++)

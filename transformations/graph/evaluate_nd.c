@@ -64,10 +64,10 @@ gather_weight(struct xm_eval_call *c, int64_t axis)
     const struct xm_weight *w = &xm_in(c->node, 0)->node->attr.weight;
     const bool experts = w->rank == 3;
     if ((axis != 0 && axis != -(int64_t)w->rank) || w->rank < 2)
-        return xm_fail(c->err, XM_UNSUPPORTED,
-                       "a weight is gathered along its first dimension only, found axis "
-                       "%" PRId64,
-                       axis);
+        return xm_fail(
+            c->err, XM_UNSUPPORTED,
+            "a stored weight can be gathered only along axis 0, found axis %" PRId64,
+            axis);
     int64_t row, n = (int64_t)(experts ? w->experts : w->rows);
     float *to = c->out[0]->f;
     for (uint64_t i = 0; i < c->in[1]->n; i++) {

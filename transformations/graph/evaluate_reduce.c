@@ -35,8 +35,9 @@ walk_reduction(struct xm_eval_call *c, struct xm_walk *w, uint64_t *left)
         const int64_t axis = axes->i[i], rank = x->rank;
         /* the axes of mvn have not been checked before */
         if (axis < -rank || axis >= rank)
-            return xm_fail(c->err, XM_INVALID, "axis %" PRId64 " is none of a rank of %u",
-                           axis, x->rank);
+            return xm_fail(c->err, XM_INVALID,
+                           "axis %" PRId64 " is outside a shape of rank %u", axis,
+                           x->rank);
         reduced[xm_eval_axis(axis, x->rank)] = true;
     }
     for (uint32_t i = x->rank; i-- > 0;) {
@@ -236,7 +237,7 @@ xm_eval_one_hot(struct xm_eval_call *c)
     const struct fold f = fold_at(out, c->node->attr.axis.axis);
     if (c->in[2]->n != 1 || c->in[3]->n != 1)
         return xm_fail(c->err, XM_INVALID,
-                       "its values or its result are of a wrong size");
+                       "its on and off values must be single elements");
     for (uint64_t i = 0; i < out->n; i++) {
         uint64_t k = i / f.inner % f.n;
         int64_t index = c->in[0]->i[i / (f.inner * f.n) * f.inner + i % f.inner];

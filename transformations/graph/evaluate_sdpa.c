@@ -52,7 +52,8 @@ find_mask(struct sdpa *s, int64_t keys)
     if (s->sinks && s->sinks->n != 1 &&
         (rank < 3 || s->sinks->n != (uint64_t)dim[rank - 3]))
         return xm_fail(c->err, XM_INVALID,
-                       "it has %" PRIu64 " sinks, not one for each head", s->sinks->n);
+                       "it has %" PRIu64 " sinks, expected one for each head",
+                       s->sinks->n);
     return XM_OK;
 }
 
@@ -152,7 +153,9 @@ continued(const struct xm_eval_call *c, const struct xm_tensor *old, int64_t b,
 {
     const struct xm_tensor *beam = c->in[XM_ATTENTION_BEAM_IDX];
     if (beam && (uint64_t)b >= beam->n)
-        return xm_fail(c->err, XM_INVALID, "its beam indices are only %" PRIu64, beam->n);
+        return xm_fail(c->err, XM_INVALID,
+                       "the beam indices are fewer than the sequences, only %" PRIu64,
+                       beam->n);
     *row = beam ? beam->i[b] : b;
     if (*row < 0 || *row >= old->dim[0])
         return xm_fail(c->err, XM_INVALID,
@@ -197,8 +200,9 @@ state_of(const struct xm_eval_call *c, const char *variable, uint32_t i,
         return XM_OK;
     if (x->rank != 4 || (old && (old->rank != 4 || !old->f || old->dim[2] != x->dim[2] ||
                                  old->dim[3] != x->dim[3])))
-        return xm_fail(c->err, XM_INVALID, "operand %u does not continue the state '%s'",
-                       i, variable);
+        return xm_fail(c->err, XM_INVALID,
+                       "the shape of operand %u does not match the state '%s'", i,
+                       variable);
     memcpy(dim, x->dim, sizeof(dim));
     dim[1] += old ? old->dim[1] : 0;
     struct xm_tensor *grown;
@@ -221,21 +225,22 @@ check_attention(const struct xm_eval_call *c, const struct xm_tensor *k,
     const struct xm_tensor *mask = c->in[XM_ATTENTION_MASK],
                            *sinks = c->in[XM_ATTENTION_SINKS];
     if (k->rank != 4 || v->rank != 4 || !k->f || !v->f)
-        return xm_fail(c->err, XM_INVALID, "its states are not of rank 4");
+        return xm_fail(c->err, XM_INVALID, "the rank of its states is not 4");
     int64_t batch = q->dim[0], tokens = q->dim[1], heads = q->dim[2], keys = k->dim[1];
     if (k->dim[0] != batch || v->dim[0] != batch || v->dim[1] != keys || keys < tokens ||
         v->dim[2] != k->dim[2] || k->dim[3] != q->dim[3] || k->dim[2] == 0 ||
         heads % k->dim[2] != 0)
-        return xm_fail(c->err, XM_INVALID, "its query and states do not agree");
+        return xm_fail(c->err, XM_INVALID,
+                       "the shapes of its query and states do not match");
     if (c->out[0]->n != (uint64_t)(batch * tokens * heads * v->dim[3]))
-        return xm_fail(c->err, XM_INVALID, "its result is of a wrong type");
+        return xm_fail(c->err, XM_INVALID, "its result has the wrong number of elements");
     if (key_mask && key_mask->dim[1] != keys)
         return xm_fail(c->err, XM_INVALID,
-                       "its key mask is not of %" PRId64 " rows for %" PRId64
-                       " positions",
+                       "the shape of its key mask is not [%" PRId64 ", %" PRId64 "]",
                        batch, keys);
     if (mask && mask->dim[3] != keys)
-        return xm_fail(c->err, XM_INVALID, "its mask is not of the scores' shape");
+        return xm_fail(c->err, XM_INVALID,
+                       "its mask does not have the shape of the scores");
     if (sinks && sinks->n != (uint64_t)heads)
         return xm_fail(c->err, XM_INVALID,
                        "it has %" PRIu64 " sinks for %" PRId64 " heads", sinks->n, heads);
@@ -281,7 +286,8 @@ prepare(const struct xm_eval_call *c, uint32_t i, uint32_t gamma, bool rotated,
     if (!rotated || !cos || x->n == 0)
         return XM_OK;
     if (sin->n != cos->n || (cos->dim[0] != 1 && cos->dim[0] != x->dim[0]))
-        return xm_fail(c->err, XM_INVALID, "cos and sin do not fit operand %u", i);
+        return xm_fail(c->err, XM_INVALID,
+                       "the shapes of cos and sin do not match operand %u", i);
     struct xm_tensor *normed;
     XM_TRY(xm_tensor_copy(&normed, *own, c->err));
     xm_eval_rotate(normed, cos, sin, *own);

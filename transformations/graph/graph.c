@@ -264,7 +264,7 @@ leave_to_heir(struct xm_graph *g, struct xm_node *n)
         return;
     struct xm_origin *origin = xm_arena_alloc(&g->arena, sizeof(*origin));
     if (!origin) {
-        xm_no_memory(&g->err, "where '%s' came from", heir->name);
+        xm_no_memory(&g->err, "the origin of '%s'", heir->name);
         return;
     }
     *origin = (struct xm_origin){n, heir->origins};

@@ -68,7 +68,7 @@ xm_infer_dims(struct xm_infer *i, uint32_t k, struct xm_dim *out, uint32_t max,
     else if (s->rank != 0)
         return xm_shape_fail(i, "operand %u must be a vector of known length", k);
     if (length > max)
-        return xm_shape_fail(i, "operand %u has %llu elements, at most %u are possible",
+        return xm_shape_fail(i, "operand %u has %llu elements, at most %u are supported",
                              k, (unsigned long long)length, max);
     for (uint32_t j = 0; j < length; j++)
         out[j] = c ? c->e[j] : xm_dim_fresh(i->dims);

@@ -137,7 +137,7 @@ xm_lex_string(struct xm_lexer *l, struct xm_arena *arena, const char **out)
     for (end = l->at; *end && *end != '\n' && *end != '"'; end++)
         end += *end == '\\' && end[1] && end[1] != '\n';
     if (*end != '"')
-        return xm_lex_fail(l, "a string has no end");
+        return xm_lex_fail(l, "a string has no closing quote");
     text = xm_arena_alloc(arena, (size_t)(end - l->at) + 1);
     if (!text)
         return xm_no_memory(l->err, "a string of graph text");
@@ -173,7 +173,7 @@ xm_lex_element(struct xm_lexer *l, enum xm_element *out)
     XM_TRY(xm_lex_word(l, "an element type", word));
     *out = xm_element_parse(word);
     if (*out == XM_ELEMENT_COUNT)
-        return xm_lex_fail(l, "'%s' is no element type", word);
+        return xm_lex_fail(l, "'%s' is not an element type", word);
     return XM_OK;
 }
 

@@ -203,7 +203,7 @@ parse_stored(struct xm_parser *p, struct xm_value *v)
     XM_TRY(xm_lex_element(&p->lex, &v->stored));
     if (strcmp(word, "as") != 0 || (v->stored != XM_F16 && v->stored != XM_F32) ||
         !xm_element_is_float(v->type.element))
-        return xm_lex_fail(&p->lex, "only floats are stored 'as' f16 or f32");
+        return xm_lex_fail(&p->lex, "only float values can be stored 'as' f16 or f32");
     return XM_OK;
 }
 
@@ -358,7 +358,8 @@ parse_file(struct xm_parser *p)
 {
     return p->opens_files
                ? xm_text_parse_file(&p->lex, p->g)
-               : xm_lex_fail(&p->lex, "this text refers to a file, and must not");
+               : xm_lex_fail(&p->lex,
+                             "this text refers to a file, which is not allowed here");
 }
 
 /* Numbers the results, which have no number in the text, after all other nodes. */
@@ -381,7 +382,7 @@ parse_text(struct xm_parser *p)
     uint64_t highest = 0;
     char c = xm_lex_peek(l);
     if ((c == '\n' || c == '#') && !xm_lex_next_line(l))
-        return xm_lex_fail(l, "the text holds no graph");
+        return xm_lex_fail(l, "the text contains no graph");
     if (!take_word(l, "graph"))
         return xm_lex_fail(l, "expected graph \"name\"");
     XM_TRY(xm_lex_string(l, &p->g->arena, &p->g->name));

@@ -70,7 +70,7 @@ find_constant(struct xm_parser *p, enum xm_element e, uint64_t n, uint64_t numbe
     struct xm_error why = {0};
     uint64_t n_bytes;
     if (!xm_element_bytes(e, n, &n_bytes))
-        return xm_lex_fail(&p->lex, "a constant of so many elements has no size");
+        return xm_lex_fail(&p->lex, "the size of the constant overflows");
     if (p->blobs->constant(p->blobs->ctx, (uint32_t)number, n_bytes, &data, &why) !=
         XM_OK)
         return xm_lex_pass_on(&p->lex, &why);
@@ -94,7 +94,8 @@ place_constant(struct xm_parser *p, enum xm_element e, uint64_t n, uint64_t numb
     if (!out->p)
         return xm_parse_pattern(p, e, n, number, out);
     if (!xm_element_bytes(e, n, &n_bytes) || out->n < n_bytes)
-        return xm_lex_fail(&p->lex, "constant @%u has %llu bytes in the file, too few",
+        return xm_lex_fail(&p->lex,
+                           "constant @%u has %llu bytes in the file, which are too few",
                            (unsigned)number, (unsigned long long)out->n);
     return XM_OK;
 }
@@ -115,14 +116,14 @@ parse_element(struct xm_parser *p, enum xm_element e, uint8_t *bytes, uint64_t i
         if (errno)
             return xm_lex_fail(&p->lex, "'%s' exceeds 64 bits", word);
     }
-    return *end ? xm_lex_fail(&p->lex, "'%s' is no number", word) : XM_OK;
+    return *end ? xm_lex_fail(&p->lex, "'%s' is not a number", word) : XM_OK;
 }
 
 static enum xm_status
 parse_elements(struct xm_parser *p, enum xm_element e, uint64_t n, struct xm_bytes *out)
 {
     if (!xm_text_is_inline(e))
-        return xm_lex_fail(&p->lex, "constants of %s cannot stand in braces",
+        return xm_lex_fail(&p->lex, "constants of type %s cannot be written in braces",
                            xm_element_text(e));
     XM_TRY(xm_parse_allocate(p, e, n, out));
     for (uint64_t i = 0; i < n; i++) {

@@ -23,7 +23,7 @@ static enum xm_status
 parse_weight_attr(struct xm_parser *p, struct xm_weight *w)
 {
     char key[XM_LEX_WORD], word[XM_LEX_WORD];
-    XM_TRY(xm_lex_word(&p->lex, "an attribute of a weight or @", key));
+    XM_TRY(xm_lex_word(&p->lex, "an attribute of a weight, or @", key));
     XM_TRY(xm_lex_expect(&p->lex, '='));
     if (strcmp(key, "group") == 0)
         return xm_lex_number(&p->lex, INT64_MAX, &w->group);
@@ -42,7 +42,8 @@ parse_weight_attr(struct xm_parser *p, struct xm_weight *w)
     else if (strcmp(key, "zp_scalar") == 0 && strcmp(word, "true") == 0)
         w->zero_point_is_scalar = true;
     else
-        return xm_lex_fail(&p->lex, "a weight has no attribute %s=%s", key, word);
+        return xm_lex_fail(&p->lex, "a weight has no attribute '%s' with the value '%s'",
+                           key, word);
     return XM_OK;
 }
 
@@ -52,7 +53,8 @@ fill_blocks(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t numbe
 {
     const struct xm_weight_format_info *f = xm_weight_info(w);
     if (w->group || w->cols % f->block_cols != 0)
-        return xm_lex_fail(&p->lex, "rows of %llu are no whole blocks of %s",
+        return xm_lex_fail(&p->lex,
+                           "rows of %llu columns are not a whole number of %s blocks",
                            (unsigned long long)w->cols, f->text);
     XM_TRY(
         xm_parse_pattern(p, XM_U8, n / f->block_cols * f->block_bytes, number, &w->data));
@@ -97,8 +99,9 @@ fill_weight(struct xm_parser *p, struct xm_weight *w, uint64_t n, uint64_t numbe
     if (w->group == 0)
         return XM_OK;
     if (w->cols % w->group != 0)
-        return xm_lex_fail(&p->lex, "rows of %llu are no multiple of the group %llu",
-                           (unsigned long long)w->cols, (unsigned long long)w->group);
+        return xm_lex_fail(
+            &p->lex, "rows of %llu columns are not a multiple of the group size %llu",
+            (unsigned long long)w->cols, (unsigned long long)w->group);
     XM_TRY(fill_scales(p, w, n_scales, number));
     if (w->zero_point_element == XM_DYNAMIC)
         return XM_OK;
@@ -122,8 +125,9 @@ place_part(struct xm_parser *p, const struct xm_bytes *place, enum xm_element e,
 {
     *out = *place;
     if (place->n == 0)
-        return xm_lex_fail(&p->lex, "weight @%u has no place for all of its parts",
-                           (unsigned)number);
+        return xm_lex_fail(
+            &p->lex, "weight @%u does not state where all of its data lies in the file",
+            (unsigned)number);
     return place->p ? XM_OK
                     : xm_parse_pattern(p, e, elements_in(e, place->n), number, out);
 }
@@ -163,7 +167,7 @@ static enum xm_status
 parse_weight_format(struct xm_parser *p, struct xm_weight *w)
 {
     char word[XM_LEX_WORD];
-    XM_TRY(xm_lex_word(&p->lex, "an element type or a format of weights", word));
+    XM_TRY(xm_lex_word(&p->lex, "an element type or a weight format", word));
     for (int f = 0; f < XM_WEIGHT_FORMATS; f++)
         if (f != XM_WEIGHT_ELEMENTS && strcmp(word, xm_weight_formats[f].text) == 0) {
             w->format = (enum xm_weight_format)f;
@@ -176,7 +180,7 @@ parse_weight_format(struct xm_parser *p, struct xm_weight *w)
     }
     w->element = xm_element_parse(word);
     if (w->element == XM_ELEMENT_COUNT)
-        return xm_lex_fail(&p->lex, "'%s' is no element type and no format of weights",
+        return xm_lex_fail(&p->lex, "'%s' is neither an element type nor a weight format",
                            word);
     return XM_OK;
 }
@@ -189,7 +193,7 @@ xm_parse_weight(struct xm_parser *p, struct xm_parsed_line *line)
     uint64_t n, number;
     XM_TRY(xm_parse_count_elements(p, &line->declared, &n));
     if (s->rank < 1 || s->rank > 3)
-        return xm_lex_fail(&p->lex, "a weight has rank 1 to 3");
+        return xm_lex_fail(&p->lex, "a weight must have rank 1 to 3");
     w.cols = (uint64_t)s->dim[s->rank - 1].n;
     if (s->rank > 1)
         w.rows = (uint64_t)s->dim[s->rank - 2].n;

@@ -178,9 +178,10 @@ check_input(const struct reshape *r, const struct xm_node *n,
             continue;
         struct xm_strbuf text = {0};
         xm_bound_print(bound[i], &text);
-        xm_fail(r->err, XM_INVALID,
-                "input '%s': dimension %u is %s, but other inputs make it %lld",
-                n->attr.parameter.name, i, xm_strbuf_text(&text), (long long)value);
+        xm_fail(
+            r->err, XM_INVALID,
+            "input '%s': dimension %u is %s, but the shapes of other inputs require %lld",
+            n->attr.parameter.name, i, xm_strbuf_text(&text), (long long)value);
         xm_strbuf_free(&text);
         return XM_INVALID;
     }

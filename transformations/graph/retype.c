@@ -21,7 +21,8 @@ check_types(const char *name, enum xm_element from, enum xm_element to,
     if (xm_element_readable(from) && xm_element_writable(from) &&
         xm_element_readable(to) && xm_element_writable(to))
         return XM_OK;
-    return xm_fail(err, XM_INVALID, "'%s' of type %s cannot have tensors of type %s",
+    return xm_fail(err, XM_INVALID,
+                   "'%s' has element type %s and cannot take tensors of element type %s",
                    name, xm_element_text(from), xm_element_text(to));
 }
 

@@ -70,8 +70,8 @@ expect_factor(struct xm_infer *i, const struct xm_shape *result)
         return expect_shape(i, XM_LINEAR_FACTOR, &s);
     if (f->rank != s.rank + 1 || !xm_dim_is_const(f->dim[at]) || slice < 0 ||
         slice >= f->dim[at].n)
-        return xm_shape_fail(i, "operand %d has no slice %lld", XM_LINEAR_FACTOR,
-                             (long long)slice);
+        return xm_shape_fail(i, "operand %d, the multiplier, has no slice %lld",
+                             XM_LINEAR_FACTOR, (long long)slice);
     s.dim[s.rank++] = s.dim[at];
     s.dim[at] = f->dim[at];
     return expect_shape(i, XM_LINEAR_FACTOR, &s);
@@ -99,7 +99,8 @@ shape_glu(struct xm_infer *i, uint32_t segments)
     bool has_factor = xm_infer_has(i, XM_LINEAR_FACTOR);
     struct xm_type up;
     if (segments + has_factor != 2)
-        return xm_shape_fail(i, "a gated unit needs two weights, or one and a factor");
+        return xm_shape_fail(
+            i, "a gated unit needs two weights, or one weight and a multiplier");
     XM_TRY(shape_segment(i, 0, &i->out[0].type));
     if (has_factor)
         return expect_factor(i, &i->out[0].type.shape);
@@ -125,7 +126,7 @@ xm_shape_linear(struct xm_infer *i)
     if (!xm_infer_has(i, XM_LINEAR_ADDEND))
         return XM_OK;
     if (segments != 1)
-        return xm_shape_fail(i, "an addend comes with one result, not %u", segments);
+        return xm_shape_fail(i, "an addend needs exactly one result, found %u", segments);
     return expect_shape(i, XM_LINEAR_ADDEND, &i->out[0].type.shape);
 }
 
@@ -159,7 +160,7 @@ xm_shape_row_chain(struct xm_infer *i)
                              chain.n_c);
     for (uint32_t k = 1; k < chain.n_x; k++) {
         if (xm_infer_type(i, k)->element != x->element)
-            return xm_shape_fail(i, "operand %u is not of the type of operand 0", k);
+            return xm_shape_fail(i, "operand %u and operand 0 differ in type", k);
         XM_TRY(expect_shape(i, k, &x->shape));
     }
     for (uint32_t k = chain.n_x; k < i->n_in; k++) {
@@ -235,8 +236,9 @@ check_presence(struct xm_infer *i)
         return xm_shape_fail(i, "a rotation needs cos and sin");
     for (uint32_t j = 0; j < XM_ARRAY_LEN(normed); j++)
         if (xm_infer_has(i, XM_ATTENTION_Q_GAMMA + j) && !xm_infer_has(i, normed[j]))
-            return xm_shape_fail(i, "operand %u norms an absent operand",
-                                 XM_ATTENTION_Q_GAMMA + j);
+            return xm_shape_fail(
+                i, "operand %u is the weight of a norm whose operand is absent",
+                XM_ATTENTION_Q_GAMMA + j);
     return XM_OK;
 }
 
@@ -302,7 +304,7 @@ expect_experts(struct xm_infer *i, uint32_t w, uint32_t bias, int64_t rows, int6
     const int64_t d[] = {xm_moe_own_experts(&i->attr->moe), rows, cols};
     if (!xm_infer_has(i, w))
         return xm_infer_has(i, bias)
-                   ? xm_shape_fail(i, "operand %u, a bias, has no weight", bias)
+                   ? xm_shape_fail(i, "operand %u is a bias whose weight is absent", bias)
                    : XM_OK;
     XM_TRY(xm_infer_rank(i, w, 3));
     for (uint32_t j = 0; j < 3; j++)
@@ -335,9 +337,11 @@ check_routing(struct xm_infer *i, const struct xm_moe_attr *m)
     if (!fused && !has_ids)
         return xm_shape_fail(i, "the ids of the chosen experts are missing");
     if (has_ids && xm_infer_has(i, XM_MOE_ROUTER_BIAS))
-        return xm_shape_fail(i, "a router's bias needs logits, not ids");
+        return xm_shape_fail(
+            i, "a router bias needs logits, but the ids of the chosen experts are given");
     if (!fused && xm_infer_has(i, XM_MOE_EXPERT_SCALE))
-        return xm_shape_fail(i, "only the fused op scales its experts");
+        return xm_shape_fail(
+            i, "only moe_3gemm_fused_compressed can have a scale for each expert");
     for (uint32_t j = 0; j < (has_ids ? 2u : 1u); j++) {
         const struct xm_shape *s = xm_infer_shape(i, rows[j]);
         if (s->rank < 1)
@@ -365,22 +369,22 @@ xm_shape_moe(struct xm_infer *i)
     const int64_t top_k = m->routing.top_k;
     if (m->hidden < 1 || m->inter < 1 || m->inter > INT32_MAX || m->experts < 1 ||
         top_k < 1 || top_k > m->experts)
-        return xm_shape_fail(i, "%lld of %lld experts of %lld x %lld cannot be",
+        return xm_shape_fail(i, "%lld of %lld experts of size %lld x %lld are not valid",
                              (long long)top_k, (long long)m->experts,
                              (long long)m->hidden, (long long)m->inter);
     if (m->first_expert < 0 || m->own_experts < 0 ||
         m->first_expert > m->experts - xm_moe_own_experts(m))
-        return xm_shape_fail(i, "experts %lld and %lld behind it are not of %lld",
-                             (long long)m->first_expert, (long long)m->own_experts,
-                             (long long)m->experts);
+        return xm_shape_fail(
+            i, "first expert %lld and %lld own experts exceed the %lld experts",
+            (long long)m->first_expert, (long long)m->own_experts, (long long)m->experts);
     if (m->limit < 0)
-        return xm_shape_fail(i, "expert_alpha, a limit, is below 0");
+        return xm_shape_fail(i, "the limit expert_alpha is below 0");
     if (xm_infer_has(i, XM_MOE_ADDEND) && i->op != XM_OP_MOE_3GEMM_FUSED_COMPRESSED)
-        return xm_shape_fail(i, "only the fused op adds something to its result");
+        return xm_shape_fail(i, "only moe_3gemm_fused_compressed can have an addend");
     if (hidden->rank < 2)
         return xm_shape_fail(i, "operand 0, the hidden states, must have rank 2 or more");
     if (apart != xm_infer_has(i, XM_MOE_W_UP))
-        return xm_shape_fail(i, "operand %d, up, and gate_up=%s contradict each other",
+        return xm_shape_fail(i, "operand %d, the up projection, contradicts gate_up=%s",
                              XM_MOE_W_UP, xm_gate_up_text(m->gate_up));
     XM_TRY(expect_dim(i, XM_MOE_HIDDEN, hidden->rank - 1, xm_dim_const(m->hidden)));
     if (xm_infer_has(i, XM_MOE_ADDEND))
@@ -405,7 +409,8 @@ xm_shape_moe_router(struct xm_infer *i)
         return xm_shape_fail(i, "operand 0, the logits, must have rank 1 or more");
     struct xm_dim experts = s.dim[s.rank - 1];
     if (k < 1 || (xm_dim_is_const(experts) && k > experts.n))
-        return xm_shape_fail(i, "%lld experts cannot be chosen", (long long)k);
+        return xm_shape_fail(i, "top_k is %lld, expected 1 to the number of experts",
+                             (long long)k);
     for (uint32_t j = 1; j <= 2; j++)
         XM_TRY(expect_vector(i, j, experts));
     s.dim[s.rank - 1] = xm_dim_const(k);

@@ -85,9 +85,9 @@ xm_shape_matmul(struct xm_infer *i)
     a = as_matrix(x, i->attr->matmul.transpose_a, true);
     b = as_matrix(y, i->attr->matmul.transpose_b, false);
     if (!xm_dim_merge(a.dim[a.rank - 1], b.dim[b.rank - 2], &k))
-        return xm_shape_fail(i, "rows of %lld cannot be multiplied with columns of %lld",
-                             (long long)a.dim[a.rank - 1].n,
-                             (long long)b.dim[b.rank - 2].n);
+        return xm_shape_fail(
+            i, "rows of %lld elements cannot be multiplied by columns of %lld elements",
+            (long long)a.dim[a.rank - 1].n, (long long)b.dim[b.rank - 2].n);
     struct xm_dim m = a.dim[a.rank - 2], n = b.dim[b.rank - 1];
     a.rank -= 2;
     b.rank -= 2;

@@ -119,7 +119,7 @@ slice_dim(struct xm_infer *i, const struct cut *c, uint32_t at, struct xm_dim d,
     s->first[at] = xm_dim_const(-1);
     s->step[at] = c->step.n;
     if (xm_dim_is(c->step, 0))
-        return xm_shape_fail(i, "a step is 0");
+        return xm_shape_fail(i, "a step of the slice is 0");
     if (xm_dim_is_const(c->step) &&
         place_bound(i->dims, c->no_begin ? far_begin : c->begin, d, forward, &begin) &&
         place_bound(i->dims, c->no_end ? far_end : c->end, d, forward, &end)) {

@@ -32,7 +32,8 @@ solve_reshape(struct xm_infer *i, struct xm_dim total, struct xm_dim others,
     }
     *out = xm_dim_div(i->dims, total, others, &exact);
     if (!exact && xm_dim_is_const(total) && xm_dim_is_const(others))
-        return xm_shape_fail(i, "%lld elements cannot be divided into rows of %lld",
+        return xm_shape_fail(i,
+                             "%lld elements cannot be divided into rows of %lld elements",
                              (long long)total.n, (long long)others.n);
     return XM_OK;
 }
@@ -46,7 +47,7 @@ copy_zeros(struct xm_infer *i, struct xm_shape *s)
             continue;
         if (j >= in->rank)
             return xm_shape_fail(
-                i, "dimension %u is to be copied, but operand 0 has rank %u", j,
+                i, "dimension %u would be copied from operand 0, which has rank %u", j,
                 in->rank);
         s->dim[j] = in->dim[j];
     }
@@ -75,8 +76,8 @@ xm_shape_reshape(struct xm_infer *i)
     if (solved >= 0)
         XM_TRY(solve_reshape(i, total, others, &s.dim[solved]));
     else if (xm_dim_is_const(total) && xm_dim_is_const(others) && total.n != others.n)
-        return xm_shape_fail(i, "%lld elements cannot become %lld", (long long)total.n,
-                             (long long)others.n);
+        return xm_shape_fail(i, "%lld elements cannot be reshaped to %lld elements",
+                             (long long)total.n, (long long)others.n);
     i->out[0].type = (struct xm_type){xm_infer_type(i, 0)->element, s};
     return keep_content(i);
 }
@@ -356,7 +357,8 @@ xm_shape_all_gather(struct xm_infer *i)
     struct xm_shape *s = &i->out[0].type.shape;
     XM_TRY(xm_infer_axis(i, i->attr->collective.axis, s->rank, &at));
     if (size < 1 || !xm_dim_is_const(s->dim[at]) || s->dim[at].n > size)
-        return xm_shape_fail(i, "a part of %lld elements cannot be of %lld",
+        return xm_shape_fail(i,
+                             "a slice of %lld elements does not fit a dimension of %lld",
                              (long long)s->dim[at].n, (long long)size);
     s->dim[at] = xm_dim_const(size);
     return XM_OK;

@@ -40,7 +40,9 @@ xm_shape_gather_nd(struct xm_infer *i)
     int64_t batch = i->attr->gather.batch_dims;
     uint32_t length;
     if (batch < 0 || batch >= (int64_t)x->rank || batch >= (int64_t)ids->rank)
-        return xm_shape_fail(i, "batch_dims is %lld", (long long)batch);
+        return xm_shape_fail(i,
+                             "batch_dims is %lld, which is not valid for these operands",
+                             (long long)batch);
     XM_TRY(tuple_length(i, 1, x->rank - (uint32_t)batch, &length));
     for (int64_t d = 0; d < batch; d++) {
         struct xm_dim merged;
@@ -78,7 +80,7 @@ xm_shape_non_zero(struct xm_infer *i)
 {
     const struct xm_shape *x = xm_infer_shape(i, 0);
     if (x->rank == 0)
-        return xm_shape_fail(i, "a scalar has no places");
+        return xm_shape_fail(i, "operand 0 must have rank 1 or more");
     i->out[0].type.element = i->attr->convert.element;
     i->out[0].type.shape = (struct xm_shape){
         .rank = 2, .dim = {xm_dim_const(x->rank), xm_dim_fresh(i->dims)}};

@@ -137,8 +137,8 @@ check_file(struct xm_lexer *l, const struct xm_file_mapping *f)
         return XM_OK;
     struct xm_error why = {0};
     xm_fail(&why, XM_UNSUPPORTED,
-            "'%.300s' has changed since this text was written: write it again with "
-            "XM_DUMP",
+            "'%.300s' has changed since this graph text was written: write the text "
+            "again with XM_DUMP",
             f->path);
     return xm_lex_pass_on(l, &why);
 }
@@ -198,10 +198,11 @@ parse_place(struct xm_lexer *l, const struct xm_graph *g, struct xm_bytes *out)
     if (n != XM_ARRAY_LEN(number))
         return xm_lex_fail(l, "expected {file, offset, bytes} or {bytes}");
     if (number[0] >= g->n_mappings)
-        return xm_lex_fail(l, "there is no file %" PRIu64 " above", number[0]);
+        return xm_lex_fail(l, "no file with the number %" PRIu64 " is named above",
+                           number[0]);
     const struct xm_mapped_file *f = &g->mappings[number[0]]->file->file;
     if (number[1] > f->n_bytes || out->n > f->n_bytes - number[1])
-        return xm_lex_fail(l, "these bytes are beyond the end of file %" PRIu64,
+        return xm_lex_fail(l, "these bytes lie beyond the end of file %" PRIu64,
                            number[0]);
     out->p = f->bytes + number[1];
     return XM_OK;

@@ -58,7 +58,7 @@ check_operand(struct check *c, const struct xm_node *n, uint32_t k)
     if (v->index >= maker->n_out || v != &maker->out[v->index])
         complain(c, n, "operand %u is not a result of its node", k);
     else if (maker->id >= c->g->next_id || !c->seen[maker->id])
-        complain(c, n, "operand %u, %%%u, stands below or was removed", k, maker->id);
+        complain(c, n, "operand %u, %%%u, is defined later or was removed", k, maker->id);
 }
 
 static void
@@ -70,9 +70,9 @@ check_uses(struct check *c, const struct xm_node *n)
         for (const struct xm_use *u = v->uses; u && count <= v->n_uses; u = u->next)
             count += u->value == v;
         if (count != v->n_uses)
-            complain(c, n, "result %u has %u uses listed, not %u", k, count, v->n_uses);
+            complain(c, n, "result %u lists %u uses, expected %u", k, count, v->n_uses);
         if (v->node != n || v->index != k)
-            complain(c, n, "result %u says it is another's", k);
+            complain(c, n, "result %u has the wrong node or index", k);
     }
 }
 
@@ -82,10 +82,10 @@ check_structure(struct check *c, const struct xm_node *n)
     const struct xm_op_info *info = xm_op_info(n->op);
     if (n->n_in < (uint32_t)info->min_in ||
         (info->max_in >= 0 && n->n_in > (uint32_t)info->max_in))
-        complain(c, n, "it has %u operands, %d to %d are possible", n->n_in, info->min_in,
+        complain(c, n, "it has %u operands, expected %d to %d", n->n_in, info->min_in,
                  info->max_in);
     if (n->n_out == 0 || (info->n_out >= 0 && n->n_out != (uint32_t)info->n_out))
-        complain(c, n, "it has %u results, not %d", n->n_out, info->n_out);
+        complain(c, n, "it has %u results, expected %d", n->n_out, info->n_out);
     if (n->before ? n->before->next != n : c->g->first != n)
         complain(c, n, "the list of nodes is broken before it");
     for (uint32_t k = 0; k < n->n_in; k++)
@@ -116,7 +116,7 @@ check_attr(struct check *c, const struct xm_node *n, const struct xm_attr_info *
         break;
     case XM_ATTR_ELEMENT:
         if ((unsigned)*(const enum xm_element *)at >= XM_ELEMENT_COUNT)
-            complain(c, n, "attribute %s is no element type", info->text);
+            complain(c, n, "attribute %s is not an element type", info->text);
         break;
     case XM_ATTR_F32:
         if (*(const float *)at != *(const float *)at)
@@ -255,7 +255,7 @@ check_graph(struct check *c)
         count++;
     }
     if (count != c->g->n_nodes || last != c->g->last)
-        complain(c, NULL, "the list of nodes does not have the %u nodes it should",
+        complain(c, NULL, "the list of nodes does not have the expected %u nodes",
                  c->g->n_nodes);
     else
         check_names(c);
@@ -334,9 +334,9 @@ check_readable(const struct xm_node *n, struct xm_error *err)
     if (n->op != XM_OP_CONST || !n->out[0].n_uses ||
         xm_element_readable(n->out[0].type.element))
         return XM_OK;
-    return xm_fail(err, XM_UNSUPPORTED, "%%%u (const%s%s) holds %s, which nothing reads",
-                   n->id, *n->name ? " " : "", n->name,
-                   xm_element_text(n->out[0].type.element));
+    return xm_fail(err, XM_UNSUPPORTED,
+                   "%%%u (const%s%s) has element type %s, which is not supported", n->id,
+                   *n->name ? " " : "", n->name, xm_element_text(n->out[0].type.element));
 }
 
 enum xm_status
@@ -351,13 +351,13 @@ xm_graph_check_leftovers(struct xm_graph *g, struct xm_error *err)
             !is_from_constants(&n->out[0], MAX_CHAIN, &from, &bytes) ||
             bytes <= XM_LEFTOVER_BYTES)
             continue;
-        return xm_fail(
-            err, XM_INVALID,
-            "%%%u (%s%s%s) would expand the weight %%%u%s%s (%llu bytes) to %s: "
-            "its form of quantisation is not known",
-            n->id, xm_op_info(n->op)->text, *n->name ? " " : "", n->name, from->id,
-            *from->name ? " " : "", from->name, (unsigned long long)bytes,
-            xm_element_text(n->out[0].type.element));
+        return xm_fail(err, XM_INVALID,
+                       "%%%u (%s%s%s) would expand the weight %%%u%s%s (%llu bytes) to "
+                       "%s: its quantisation scheme is not supported",
+                       n->id, xm_op_info(n->op)->text, *n->name ? " " : "", n->name,
+                       from->id, *from->name ? " " : "", from->name,
+                       (unsigned long long)bytes,
+                       xm_element_text(n->out[0].type.element));
     }
     return XM_OK;
 }

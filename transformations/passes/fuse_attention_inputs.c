@@ -45,11 +45,11 @@ is_norm_of_heads(struct xm_match *m)
 {
     uint64_t n;
     const struct xm_value *gamma = m->slot[GAMMA];
-    m->why = "the norm's factors are not a constant for each element of a head";
+    m->why = "the weight of the norm is not one constant for each element of a head";
     if (gamma->node->op != XM_OP_CONST || !xm_static_elements(&gamma->type.shape, &n) ||
         (int64_t)n != xm_last_dim(m->slot[X]))
         return false;
-    m->why = "its norms have different epsilons";
+    m->why = "the norms of one attention have different epsilons";
     for (uint32_t i = XM_ATTENTION_Q_GAMMA; i <= XM_ATTENTION_V_GAMMA; i++) {
         if (!xm_is_none(xm_in(m->root, i)) &&
             m->root->attr.attention.epsilon != m->slot[NORM]->node->attr.rms_norm.epsilon)
@@ -63,7 +63,7 @@ static bool
 is_norm(struct xm_match *m)
 {
     uint32_t most = xm_is_filled(m->slot[GAMMA], 1.0f) ? 2 : 1;
-    m->why = "others read the norm";
+    m->why = "other operations read the norm";
     return m->slot[NORM]->n_uses <= most && is_norm_of_heads(m);
 }
 
@@ -72,7 +72,7 @@ is_norm(struct xm_match *m)
 static bool
 is_factor_of_norm(struct xm_match *m)
 {
-    m->why = "others read the norm, or it has factors already";
+    m->why = "other operations read the norm, or it has a weight already";
     return m->slot[NORM]->n_uses <= 2 && xm_is_filled(m->slot[ONES], 1.0f) &&
            xm_last_dim(m->slot[GAMMA]) == xm_last_dim(m->slot[X]) && is_norm_of_heads(m);
 }
@@ -93,7 +93,7 @@ set_epsilon(const struct xm_match *m, union xm_attr *attr)
         AT(XM_ATTENTION_##x, PS(NORM, RMS_NORM, VAR(X), VAR(GAMMA)))),                          \
       N(ATTENTION, ATTENTION, AT(XM_ATTENTION_##x, VAR(X)), AT(XM_ATTENTION_##x##_GAMMA, FLAT(GAMMA))), \
       .attr = set_epsilon, .condition = is_norm },                                         \
-    { "factors of " #x,                                                                    \
+    { "norm weight of " #x,                                                                    \
       N(ATTENTION, ATTENTION, AT(XM_ATTENTION_##x##_GAMMA, ABSENT),                             \
         AT(XM_ATTENTION_##x, P(MULTIPLY, PS(NORM, RMS_NORM, VAR(X), VAR(ONES)), WEIGHT(GAMMA)))), \
       N(ATTENTION, ATTENTION, AT(XM_ATTENTION_##x, VAR(X)), AT(XM_ATTENTION_##x##_GAMMA, FLAT(GAMMA))), \

@@ -19,7 +19,7 @@ static bool
 same_type(struct xm_match *m)
 {
     const struct xm_type *gate = &xm_in(m->root, 0)->type, *up = &xm_in(m->root, 1)->type;
-    m->why = "gate and factor differ in type";
+    m->why = "the gate and its multiplier differ in type";
     return gate->element == up->element && xm_shape_eq(&gate->shape, &up->shape);
 }
 
@@ -43,7 +43,7 @@ is_slice(struct xm_match *m)
     const struct xm_shape *of = &m->slot[FACTOR]->type.shape;
     if (!same_type(m))
         return false;
-    m->why = "the factor is no slice of the last axis but one";
+    m->why = "the multiplier is not a constant slice of the second-last axis";
     return m->slot[SLICE]->node->attr.gather.batch_dims == 0 &&
            !xm_value_is_const(m->slot[FACTOR]) &&
            of->rank == m->slot[SLICE]->type.shape.rank + 1 && slice_of(m) >= 0;

@@ -22,7 +22,8 @@ static bool
 is_one_router(struct xm_match *m)
 {
     const struct xm_value *weights = m->slot[WEIGHTS], *ids = m->slot[IDS];
-    m->why = "others read the routing, or it is not that of one router";
+    m->why = "other operations read the routing, or its weights and ids come from "
+             "different routers";
     return weights->node == ids->node && weights->n_uses == 1 && ids->n_uses == 1 &&
            weights->node->attr.router.top_k == m->root->attr.moe.routing.top_k;
 }

@@ -61,11 +61,12 @@ is_choice(struct xm_match *m)
     const struct xm_node *n = m->slot[TOPK]->node;
     const struct xm_shape *s = &xm_in(n, 0)->type.shape;
     if (!moe_reads(&n->out[1]))
-        return refuse(m, "no moe reads the ids");
+        return refuse(m, "no experts read the ids");
     if (n->attr.topk.smallest || n->attr.topk.sort == XM_SORT_INDEX)
-        return refuse(m, "the top-k is not the largest in order of value");
+        return refuse(m,
+                      "the top-k does not choose the largest values in order of value");
     if (s->rank != 2 || (n->attr.topk.axis != 1 && n->attr.topk.axis != -1))
-        return refuse(m, "the top-k is not over the experts");
+        return refuse(m, "the top-k does not run over the axis of experts");
     return n->out[0].type.element == XM_F32 && xm_last_dim(&n->out[1]) > 0;
 }
 
@@ -78,8 +79,9 @@ is_last_axis(const struct xm_value *v)
 static bool
 is_softmax_choice(struct xm_match *m)
 {
-    return is_choice(m) && (is_last_axis(m->slot[SCORES]) ||
-                            refuse(m, "the softmax is not over the experts"));
+    return is_choice(m) &&
+           (is_last_axis(m->slot[SCORES]) ||
+            refuse(m, "the softmax does not run over the axis of experts"));
 }
 
 /* The softmax over the chosen logits must be their only reader. */
@@ -88,8 +90,9 @@ is_softmax_of_choice(struct xm_match *m)
 {
     return is_choice(m) &&
            (is_last_axis(&m->root->out[0]) ||
-            refuse(m, "the softmax is not over the chosen experts")) &&
-           (m->slot[TOPK]->n_uses == 1 || refuse(m, "others read the chosen logits"));
+            refuse(m, "the softmax does not run over the chosen experts")) &&
+           (m->slot[TOPK]->n_uses == 1 ||
+            refuse(m, "other operations read the chosen logits"));
 }
 
 static bool
@@ -98,11 +101,12 @@ is_choice_of_scores(struct xm_match *m)
     if (!is_choice(m))
         return false;
     if (m->slot[TOPK]->node->out[0].n_uses)
-        return refuse(m, "others read the chosen scores with their bias");
+        return refuse(m, "other operations read the biased scores of the chosen experts");
     if (!is_last_axis(&m->root->out[0]))
-        return refuse(m, "the weights are not gathered along the experts");
+        return refuse(m,
+                      "the routing weights are not gathered along the axis of experts");
     return !m->slot[BIAS] || xm_is_row(m->slot[BIAS], xm_last_dim(m->slot[LOGITS])) ||
-           refuse(m, "the bias does not have one constant for each expert");
+           refuse(m, "the bias is not one constant for each expert");
 }
 
 static const struct xm_moe_routing *
@@ -116,7 +120,7 @@ static bool
 owns_weights(struct xm_match *m, uint32_t n_uses)
 {
     return m->slot[ROUTER]->node->out[0].n_uses == n_uses ||
-           refuse(m, "others read the weights before this step");
+           refuse(m, "other operations read the routing weights before this step");
 }
 
 static bool
@@ -124,11 +128,11 @@ is_normalisation(struct xm_match *m)
 {
     const struct xm_moe_routing *r = router_of(m);
     if (r->normalise || r->scale != 1.0f || !xm_is_none(xm_in(m->slot[ROUTER]->node, 2)))
-        return refuse(m, "the weights were normalised or scaled before");
+        return refuse(m, "the routing weights are normalised or scaled already");
     if (!m->slot[SUM]->node->attr.reduce.keep_dims || !xm_is_axis(m->slot[AXES], 2, 1))
-        return refuse(m, "the sum is not over the chosen experts");
+        return refuse(m, "the sum does not run over the chosen experts");
     if (m->slot[CLAMPED] && m->slot[CLAMPED]->node->attr.clamp.max < (double)r->top_k)
-        return refuse(m, "the sum is clamped to less than it may be");
+        return refuse(m, "the sum of the routing weights is clamped to less than top_k");
     return owns_weights(m, 2);
 }
 
@@ -138,11 +142,11 @@ is_expert_scale(struct xm_match *m)
     const struct xm_node *router = m->slot[ROUTER]->node;
     const struct xm_node *gather = m->slot[GATHERED]->node;
     if (xm_in(gather, 1) != &router->out[1])
-        return refuse(m, "the scale is not gathered by the ids");
+        return refuse(m, "the expert scale is not gathered by the ids");
     if (!xm_is_none(xm_in(router, 2)) || gather->attr.gather.batch_dims != 0 ||
         m->slot[SCALE]->type.shape.rank != 1 || !xm_is_axis(m->slot[AXIS], 1, 0) ||
         !xm_is_row(m->slot[SCALE], xm_last_dim(xm_in(router, 0))))
-        return refuse(m, "the scale does not have one constant for each expert");
+        return refuse(m, "the expert scale is not one constant for each expert");
     return owns_weights(m, 1);
 }
 

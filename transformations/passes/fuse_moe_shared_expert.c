@@ -32,7 +32,8 @@ static bool
 can_take_one(struct xm_match *m)
 {
     const struct xm_moe_attr *a = &m->slot[MOE]->node->attr.moe;
-    m->why = "the experts are not of the shared expert's form";
+    m->why = "experts and shared expert differ in activation, or there is a shared "
+             "expert already";
     return !a->shared && m->slot[ACT]->node->attr.glu.activation == (int)a->activation &&
            (a->activation != XM_ACT_SWISH || a->beta == 1.0f);
 }
@@ -45,7 +46,7 @@ is_shared_expert(struct xm_match *m)
             inter = xm_last_dim(m->slot[ACT]);
     if (!can_take_one(m))
         return false;
-    m->why = "experts and shared expert differ in shape";
+    m->why = "the weights of experts and shared expert differ in shape";
     if (!xm_shape_eq(&xm_in(m->root, 0)->type.shape, sum) ||
         !xm_shape_eq(&xm_in(m->root, 1)->type.shape, sum) || inter <= 0 ||
         !is_matrix(m->slot[W_GATE], inter, hidden) ||
@@ -53,7 +54,7 @@ is_shared_expert(struct xm_match *m)
         !is_matrix(m->slot[W_DOWN], hidden, inter) ||
         (m->slot[W_GATE_GATE] && !is_matrix(m->slot[W_GATE_GATE], 1, hidden)))
         return false;
-    m->why = "the shared expert reads other tokens";
+    m->why = "the shared expert reads other tokens than the experts";
     return skip_reshapes(m->slot[X]) ==
            skip_reshapes(xm_in(m->slot[MOE]->node, XM_MOE_HIDDEN));
 }

@@ -20,7 +20,7 @@ is_of_the_sum(struct xm_match *m)
     m->why = "the addend is a constant";
     if (xm_value_is_const(m->slot[R]))
         return false;
-    m->why = "branch and addend differ in type from their sum";
+    m->why = "the operands of the addition differ in type from their sum";
     for (uint32_t i = 0; i < 2; i++) {
         if (!xm_shape_eq(&xm_in(m->root, i)->type.shape, &sum->shape))
             return false;

@@ -20,10 +20,10 @@ is_mean_of_last_axis(struct xm_match *m)
 {
     const struct xm_value *x = m->slot[X];
     if (!m->slot[MEAN]->node->attr.reduce.keep_dims)
-        return refuse(m, "the mean drops its axis");
+        return refuse(m, "the mean does not keep its axis");
     if (!xm_is_axis(m->slot[AXES], x->type.shape.rank, (int64_t)x->type.shape.rank - 1))
-        return refuse(m, "the mean is not over the last axis alone");
-    m->why = "the last dimension is not known";
+        return refuse(m, "the mean does not run over the last axis alone");
+    m->why = "the last dimension is not constant";
     return xm_last_dim(x) > 0 && xm_last_dim(x) <= XM_SMALL_BYTES;
 }
 
@@ -55,8 +55,8 @@ is_gamma(struct xm_match *m)
 {
     const struct xm_value *gamma = m->slot[GAMMA];
     if (!xm_is_filled(m->slot[ONES], 1.0f))
-        return refuse(m, "the norm has a gamma already");
-    m->why = "the factor does not have one element for each of the last axis";
+        return refuse(m, "the norm has a weight already");
+    m->why = "the weight does not have one element for each element of the last axis";
     return xm_is_row(gamma, xm_last_dim(&m->root->out[0])) &&
            gamma->type.shape.rank <= m->slot[X]->type.shape.rank;
 }

@@ -135,10 +135,11 @@ is_part(struct xm_match *m)
                          xm_dim_is_const(to->e[0]) && to->e[0].n >= d &&
                          is_int(m, U_STEP, 1) && xm_is_axis(m->slot[U_AXIS], 4, 3);
     if (!is_first || !is_rest || (concat_axis != 3 && concat_axis != -1))
-        return refuse(m, "the slices are not what is rotated and the columns behind it");
+        return refuse(
+            m, "the slices are not the rotated columns and the columns after them");
     return !m->slot[ORDER] ||
            (swaps_heads(m->slot[ORDER]) && swaps_heads(m->slot[ORDER_BACK])) ||
-           refuse(m, "the transposes do more than swap heads and tokens");
+           refuse(m, "the transposes do not just swap heads and tokens");
 }
 
 /* The table without its axis of size 1. */

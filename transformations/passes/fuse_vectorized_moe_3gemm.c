@@ -77,7 +77,7 @@ block_holds(struct xm_match *m, int64_t rows_per_inter)
     hidden = xm_last_dim(x);
     if (!xm_dim_is(gate->dim[2], hidden) || !xm_dim_is(down->dim[1], hidden) ||
         gate->dim[1].n != rows_per_inter * down->dim[2].n)
-        return refuse(m, "the experts' weights do not agree in their sizes");
+        return refuse(m, "the weights of the experts do not match in their sizes");
     return true;
 }
 
@@ -121,7 +121,8 @@ extras_hold(struct xm_match *m)
             return refuse(m, "a bias is not a constant [experts, 1, rows]");
     }
     if (m->slot[FACTOR] && !is_factor(m->slot[FACTOR], m->slot[W_DOWN]))
-        return refuse(m, "the factor in front of down is not one of columns");
+        return refuse(m, "the multiplier in front of the down projection is not one "
+                         "constant for each column");
     if (!m->slot[CLAMPED])
         return true;
     xm_value_is_scalar_const(m->slot[LIMIT], &limit);
@@ -137,7 +138,7 @@ three_matmuls(struct xm_match *m)
     if (!block_holds(m, 1) || !xm_moe_is_expert_matmul(m, m->slot[UP], xm_moe_experts(m)))
         return false;
     if (m->slot[MOE_TILED]->n_uses != 2)
-        return refuse(m, "others than gate and up read the tiled tokens");
+        return refuse(m, "operations other than gate and up read the tiled tokens");
     if (!xm_shape_eq(&m->slot[W_GATE]->type.shape, &m->slot[W_UP]->type.shape))
         return refuse(m, "gate and up weights differ in shape");
     return extras_hold(m);
@@ -154,7 +155,8 @@ two_matmuls(struct xm_match *m)
     if (!block_holds(m, 2))
         return false;
     if (m->slot[MOE_TILED]->n_uses != 1)
-        return refuse(m, "others than the experts' first product read the tiled tokens");
+        return refuse(m, "operations other than the first product of the experts read "
+                         "the tiled tokens");
     return extras_hold(m);
 }
 

@@ -72,8 +72,8 @@ xm_pass_gather_hidden_states(struct xm_graph *g)
     struct xm_value *x = find_hidden(g);
     if (!x) {
         xm_fail(&g->err, XM_UNSUPPORTED,
-                "the model has no hidden states to give: no result is a product of them "
-                "with a weight, and none is called last_hidden_state");
+                "the model offers no hidden states: no result is a product of hidden "
+                "states with a weight, and none is named last_hidden_state");
         return false;
     }
     struct xm_builder end = xm_builder_at_end(g);

@@ -51,7 +51,7 @@ static bool
 is_of_product(struct xm_match *m)
 {
     const struct xm_value *a = m->slot[A], *b = m->slot[B];
-    m->why = "the factor is not that of columns of a product";
+    m->why = "the multiplier is not one constant for each column of a product";
     return is_factor(m->slot[C]) && !is_const(a) && !is_const(b) && keeps_shape(m) &&
            xm_shape_eq(&a->type.shape, &b->type.shape);
 }
@@ -76,7 +76,7 @@ elements_of_both(const struct xm_value *c, const struct xm_value *d)
 static bool
 are_two(struct xm_match *m)
 {
-    m->why = "there are no two factors of columns";
+    m->why = "there are no two multipliers with one constant for each column";
     return is_factor(m->slot[C]) && is_factor(m->slot[D]) && !is_const(m->slot[A]) &&
            keeps_shape(m) && elements_of_both(m->slot[C], m->slot[D]) <= MOST_ELEMENTS;
 }
@@ -84,7 +84,7 @@ are_two(struct xm_match *m)
 static bool
 is_divisor(struct xm_match *m)
 {
-    m->why = "the divisor is not a constant a column";
+    m->why = "the divisor is not one constant for each column";
     return is_factor(m->slot[C]) && !is_const(m->slot[A]) &&
            xm_shape_eq(&m->slot[A]->type.shape, &m->root->out[0].type.shape);
 }
@@ -94,7 +94,7 @@ static bool
 is_behind_weights(struct xm_match *m)
 {
     const struct xm_value *r = m->slot[B];
-    m->why = "the factor is not behind weights of rows";
+    m->why = "the multiplier does not follow a multiplication by routing weights";
     return is_factor(m->slot[C]) && !is_const(m->slot[A]) && !is_const(r) &&
            keeps_shape(m) && r->type.shape.rank == m->slot[A]->type.shape.rank &&
            (r->node->op == XM_OP_RESHAPE || r->node->op == XM_OP_UNSQUEEZE) &&

@@ -156,15 +156,16 @@ may_rebuild(struct xm_match *m, struct xm_value *v, int depth, int *left)
 {
     struct xm_value *bias, *x, *matmul = matmul_of(v, xm_moe_experts(m), &bias);
     if (depth == 0 || --*left < 0)
-        return refuse(m, "more ops stand between tiled tokens and sum than experts have");
+        return refuse(m, "there are more operations between the tiled tokens and the sum "
+                         "than experts have");
     if (is_tiled(v))
         return xm_moe_is_tiled(m, v, xm_moe_experts(m), &x);
     if (matmul && xm_moe_is_expert_matmul(m, matmul, xm_moe_experts(m)))
         return may_rebuild(m, xm_in(matmul->node, 0), depth - 1, left);
     if (!is_apart(m, v))
         return operand_of(m, v) != UNKNOWN ||
-               refuse(m, "an op between tiled tokens and sum is not elementwise, and its "
-                         "result not [experts, tokens, columns]");
+               refuse(m, "an operation between the tiled tokens and the sum is not "
+                         "elementwise, or its result is not [experts, tokens, columns]");
     for (uint32_t i = 0; i < v->node->n_in; i++)
         if (!may_rebuild(m, xm_in(v->node, i), depth - 1, left))
             return false;
@@ -349,7 +350,7 @@ lower_moe(struct xm_builder *b, struct xm_match *m)
 static bool
 is_matrix(struct xm_match *m)
 {
-    m->why = "the tokens are not a matrix [T,H]";
+    m->why = "the tokens are not a matrix [tokens, hidden]";
     return xm_in(m->root, XM_MOE_HIDDEN)->type.shape.rank == 2 &&
            xm_in(m->root, XM_MOE_IDS)->type.shape.rank == 2;
 }
@@ -384,11 +385,11 @@ xm_moe_ensure_lowered(struct xm_graph *g, struct xm_error *err)
         if (n->op != XM_OP_MOE && n->op != XM_OP_MOE_COMPRESSED)
             continue;
         const char *why = xm_rewrite_near_miss(rules, g, NULL, n);
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "%%%u %s '%.120s' belongs to experts that nothing can run: %.140s",
-                       n->id, xm_op_info(n->op)->text, n->name,
-                       *why ? why
-                            : "the passes that take it were left out (XM_SKIP, XM_STOP)");
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "%%%u %s '%.120s' belongs to a block of experts that cannot run: %.140s",
+            n->id, xm_op_info(n->op)->text, n->name,
+            *why ? why : "XM_SKIP or XM_STOP excludes the passes that would lower it");
     }
     return XM_OK;
 }

@@ -21,7 +21,7 @@ scatter_holds(struct xm_match *m)
     if (scatter->attr.scatter.reduction != XM_REDUCTION_NONE)
         return refuse(m, "the routing weights are scattered with a reduction");
     if (dense->rank != 2 || ids->rank != 2)
-        return refuse(m, "the routing is not a matrix");
+        return refuse(m, "the routing weights are not a matrix");
     if (!xm_is_axis(m->slot[MOE_SCATTER_AXIS], 2, 1))
         return refuse(m, "the routing weights are not scattered along the experts");
     if (!xm_is_filled(m->slot[MOE_BASE], 0.0f))
@@ -31,9 +31,10 @@ scatter_holds(struct xm_match *m)
     if (!xm_dim_is_const(ids->dim[1]) || !xm_dim_is_const(dense->dim[1]))
         return refuse(m, "the number of experts is not a constant");
     if (!xm_dim_eq(ids->dim[0], dense->dim[0]))
-        return refuse(m, "ids and dense routing differ in their tokens");
+        return refuse(
+            m, "the ids and the dense routing weights have different numbers of tokens");
     if (!xm_ints_equal(m->slot[MOE_ORDER], swapped, 2))
-        return refuse(m, "the dense routing is not transposed");
+        return refuse(m, "the dense routing weights are not transposed");
     return true;
 }
 
@@ -48,7 +49,7 @@ xm_moe_tail_holds(struct xm_match *m)
     if (!scatter_holds(m))
         return false;
     if (m->root->attr.reduce.keep_dims || !xm_is_axis(m->slot[MOE_AXES], rank, 0))
-        return refuse(m, "the sum is not over the experts alone");
+        return refuse(m, "the sum does not run over the experts alone");
     if (rank < 3 || experts->rank != rank || !xm_dim_is(routed->dim[rank - 1], 1))
         return refuse(m, "routing weights and experts' results do not correspond");
     if (!xm_dim_eq(routed->dim[0], m->slot[MOE_SCATTER]->type.shape.dim[1]))
@@ -75,7 +76,7 @@ xm_moe_is_tiled(struct xm_match *m, const struct xm_value *tiled, int64_t expert
         !xm_dim_eq(s->dim[1], from->dim[0]) || !xm_dim_eq(s->dim[2], from->dim[1]))
         return refuse(m, "the tiled tokens are not [experts, tokens, hidden]");
     if (!xm_dim_eq(s->dim[1], m->slot[MOE_IDS]->type.shape.dim[0]))
-        return refuse(m, "the tiled tokens are not those of the routing");
+        return refuse(m, "the tiled tokens are not the tokens that are routed");
     return true;
 }
 
@@ -90,6 +91,6 @@ xm_moe_is_expert_matmul(struct xm_match *m, const struct xm_value *matmul,
     if (w->node->op != XM_OP_WEIGHT || w->type.shape.rank != 3)
         return refuse(m, "an expert's weight is not a constant of rank 3");
     if (!xm_dim_is(w->type.shape.dim[0], experts))
-        return refuse(m, "the weights are not of as many experts as the routing");
+        return refuse(m, "the weights and the routing have different numbers of experts");
     return true;
 }

@@ -80,10 +80,11 @@ bool
 xm_moe_is_gate_and_up(struct xm_match *m, const struct xm_value *gate,
                       const struct xm_value *up)
 {
-    m->why = "gate and up are not the halves, or every second column, of one product";
+    m->why =
+        "gate and up are neither the halves nor the alternate columns of one product";
     if (xm_moe_form_of(gate, up) == XM_GATE_UP_APART)
         return false;
-    m->why = "others than gate and up read the experts' first product";
+    m->why = "operations other than gate and up read the first product of the experts";
     return is_product_theirs(gate, up, xm_in(gate->node, 0));
 }
 

@@ -63,7 +63,7 @@ note(struct xm_graph *g, struct xm_node *n, const char *pass, const struct xm_ru
 {
     const char *why = xm_rewrite_near_miss(rules, g, caps, n);
     add_note(g, xm_arena_printf(&g->arena, "'%.120s' is not fused: %s: %s", n->name, pass,
-                                *why ? why : "left out by XM_SKIP"));
+                                *why ? why : "the pass is excluded by XM_SKIP"));
 }
 
 /* Notes why the routing of fused experts is not fused: it takes launches of its own. */
@@ -75,8 +75,8 @@ note_routing(struct xm_graph *g, const struct xm_caps *caps, const struct xm_nod
         return;
     const char *why = xm_rewrite_near_miss(xm_rules_fuse_moe_router, g, caps, end);
     if (!*why)
-        why = end->op == XM_OP_TOPK ? "left out by XM_SKIP"
-                                    : "no top-k ends the choice of the experts";
+        why = end->op == XM_OP_TOPK ? "the pass is excluded by XM_SKIP"
+                                    : "no top-k chooses the experts";
     add_note(g, xm_arena_printf(&g->arena,
                                 "the routing of '%.120s' is not fused: FuseMoERouter: %s",
                                 moe->name, why));
@@ -116,12 +116,13 @@ xm_moe_note_dense(struct xm_graph *g, const struct xm_caps *caps,
             continue;
         struct xm_node *sum = sum_behind(n);
         const char *why = sum ? xm_rewrite_near_miss(rules, g, caps, sum) : "";
-        add_note(
-            g,
-            xm_arena_printf(
-                &g->arena,
-                "every expert of '%.120s' computes every token: LowerUnfusedMoE: %s",
-                n->name,
-                *why ? why : "the sum over chosen experts is not all that reads them"));
+        add_note(g,
+                 xm_arena_printf(
+                     &g->arena,
+                     "every expert of '%.120s' computes every token: LowerUnfusedMoE: %s",
+                     n->name,
+                     *why ? why
+                          : "operations other than the sum over chosen experts read the "
+                            "experts"));
     }
 }

@@ -32,7 +32,7 @@ bind(struct xm_matcher *s, int slot, struct xm_value *v)
     if (slot < 0)
         return true;
     if (s->m->slot[slot] && s->m->slot[slot] != v)
-        return miss(s, v, "is not the value that the pattern met before");
+        return miss(s, v, "is not the value that the pattern requires to be the same");
     s->m->slot[slot] = v;
     return true;
 }
@@ -70,7 +70,7 @@ match_operand(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v
         return true;
     if (s->want_reason)
         snprintf(what, sizeof(what), "operand %u is %s", i,
-                 in ? "there, the pattern wants none" : "absent");
+                 in ? "present, but the pattern requires it to be absent" : "absent");
     return miss(s, v, what);
 }
 
@@ -80,7 +80,7 @@ static bool
 enter(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, bool is_root)
 {
     if (!is_root && !pat->shared && v->n_uses != 1)
-        return miss(s, v, "has other users, the pattern allows one");
+        return miss(s, v, "has several readers, but the pattern allows one");
     if (!bind(s, pat->slot, v))
         return false;
     s->matched++;
@@ -113,7 +113,7 @@ match_rest(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v)
     while (pat->in && pat->in[listed])
         listed++;
     if (pat->rest == XM_REST_NO_MORE && v->node->n_in != listed)
-        return miss(s, v, "has another number of operands");
+        return miss(s, v, "has another number of operands than the pattern requires");
     for (uint32_t i = 0; pat->rest == XM_REST_ABSENT && i < v->node->n_in; i++) {
         bool is_listed = false;
         for (uint32_t k = 0; k < listed && !is_listed; k++)
@@ -131,12 +131,12 @@ match_op(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, boo
         char what[64] = "";
         if (!s->want_reason)
             return false;
-        snprintf(what, sizeof(what), "the pattern wants %s here",
+        snprintf(what, sizeof(what), "the pattern requires %s here",
                  xm_op_info(pat->op)->text);
         return miss(s, v, what);
     }
     if (v->index != pat->out)
-        return miss(s, v, "is another result than the pattern wants");
+        return miss(s, v, "is another result than the pattern requires");
     return match_rest(s, pat, v) && enter(s, pat, v, is_root) && match_listed(s, pat, v);
 }
 
@@ -148,7 +148,7 @@ match_linear(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v,
                           of_linear[] = {XM_LINEAR_X, XM_LINEAR_W, XM_LINEAR_BIAS};
     const uint32_t *at = v->node->op == XM_OP_LINEAR ? of_linear : of_matmul;
     if (!xm_is_linear(v->node))
-        return miss(s, v, "is no product with a stored matrix, or more than that");
+        return miss(s, v, "is not a plain product with a stored matrix");
     return enter(s, pat, v, is_root) && match_operand(s, pat->in[0], v, at[0]) &&
            match_operand(s, pat->in[1], v, at[1]) &&
            match_operand(s, pat->in[2], v, at[2]);
@@ -183,7 +183,7 @@ match(struct xm_matcher *s, const struct xm_pat *pat, struct xm_value *v, bool i
     case XM_PAT_SCALAR:
         if (!xm_value_is_scalar_const(v, &number) ||
             fabs(number - pat->number) > 1e-6 * fmax(1.0, fabs(pat->number)))
-            return miss(s, v, "is not the constant that the pattern wants");
+            return miss(s, v, "is not the constant that the pattern requires");
         break;
     case XM_PAT_NUMBER:
         if (!xm_value_is_scalar_const(v, &number))

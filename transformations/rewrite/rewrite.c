@@ -88,7 +88,7 @@ refusal(struct xm_matcher *s, const struct xm_rule *rule)
     if (!xm_matcher_run(s, rule->find, &m->root->out[rule->find->out], rule->condition))
         return s->best < UINT32_MAX ? s->reason
                : m->why             ? m->why
-                                    : "its condition does not hold";
+                                    : "the condition of the rule does not hold";
     s->best = UINT32_MAX;
     if (xm_replacement_build(m, rule, &why)) {
         xm_replacement_undo(m, next_id);

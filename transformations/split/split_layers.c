@@ -126,7 +126,7 @@ list_nodes(struct cutting *c, struct xm_error *err)
             continue;
         if (result)
             return xm_fail(err, XM_UNSUPPORTED,
-                           "it is not split by layer: result '%s' stands before '%s'",
+                           "it is not split by layer: result '%s' comes before '%s'",
                            result->name, n->name);
         c->before[c->n + 1] = c->before[c->n] + weight_bytes(n);
         c->index[n->id] = c->n;

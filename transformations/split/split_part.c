@@ -51,7 +51,8 @@ cut_weight(struct part *p, const struct xm_value *v, uint32_t dim, int64_t first
     const char *why = cut(&w, v->type.shape.rank, dim, (uint64_t)first, (uint64_t)n);
     if (!why)
         return xm_weight(&p->b, &w, v->type.element);
-    xm_fail(p->err, XM_UNSUPPORTED, "weight '%s' is not cut: %s", v->node->name, why);
+    xm_fail(p->err, XM_UNSUPPORTED, "weight '%s' cannot be split: %s", v->node->name,
+            why);
     return NULL;
 }
 
@@ -69,7 +70,7 @@ cut_const(struct part *p, const struct xm_value *v, uint32_t dim, int64_t first,
                    part = inner * (uint64_t)n;
     uint8_t *bytes = xm_arena_alloc(&p->g->arena, outer * part);
     if (!bytes) {
-        xm_no_memory(p->err, "a part of a constant");
+        xm_no_memory(p->err, "a slice of a constant");
         return NULL;
     }
     for (uint64_t o = 0; o < outer; o++)
@@ -152,7 +153,8 @@ resized(struct part *p, const struct xm_value *v, uint32_t dim, uint32_t class_)
     int64_t first, n;
     const struct xm_content *c = &v->content;
     if (!xm_content_known(c) || c->n > XM_MAX_RANK || dim >= c->n) {
-        xm_fail(p->err, XM_UNSUPPORTED, "the sizes of '%s' are not known", v->node->name);
+        xm_fail(p->err, XM_UNSUPPORTED, "the target shape '%s' is not known",
+                v->node->name);
         return NULL;
     }
     for (uint32_t i = 0; i < c->n; i++)

@@ -418,9 +418,10 @@ choose(struct xm_split *s, const struct xm_node *n, struct xm_layout *in,
         }
     }
     if (isinf(best.seconds))
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "'%s' reads a state that another layer's heads are split of",
-                       n->name);
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "'%s' reads a state whose heads another layer splits between devices",
+            n->name);
     return decide(s, n, best_k, &best, in, out, err);
 }
 
@@ -528,14 +529,14 @@ static enum xm_status
 check_wish(const struct xm_split_wish *w, struct xm_error *err)
 {
     if (w->ranks < 2 || w->ranks > XM_MOST_RANKS)
-        return xm_fail(err, XM_INVALID, "a graph is split over 2 to %d ranks, not %u",
+        return xm_fail(err, XM_INVALID, "a model is split over 2 to %d devices, found %u",
                        XM_MOST_RANKS, w->ranks);
     for (uint32_t r = 0; r < w->ranks && w->shares; r++) {
         if (!(w->shares[r] > 0.0) || !isfinite(w->shares[r]))
-            return xm_fail(err, XM_INVALID, "the share of rank %u is not above 0", r);
+            return xm_fail(err, XM_INVALID, "the share of device %u must be above 0", r);
     }
     if (!(w->read_rate > 0.0) || !(w->link_rate > 0.0) || !(w->link_latency_s >= 0.0))
-        return xm_fail(err, XM_INVALID, "rates of memory and links are above 0");
+        return xm_fail(err, XM_INVALID, "the rates of memory and links must be above 0");
     return XM_OK;
 }
 

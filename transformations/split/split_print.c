@@ -31,7 +31,7 @@ xm_split_print(const struct xm_split *s, struct xm_strbuf *out)
 {
     for (size_t i = 0; i < s->n_exchanges; i++) {
         const struct xm_exchange *e = &s->exchanges[i];
-        xm_strbuf_printf(out, "%s  %8.1f KiB a token  behind %s '%s', for %s '%s'\n",
+        xm_strbuf_printf(out, "%s  %8.1f KiB per token  after %s '%s', for %s '%s'\n",
                          kind_text(e), kib(e), op_text(e->value->node),
                          e->value->node->name, op_text(e->because), e->because->name);
     }
@@ -57,7 +57,7 @@ xm_split_print_kinds(const struct xm_split *s, struct xm_strbuf *out)
             all += is_one;
         }
         if (before == 0)
-            xm_strbuf_printf(out, "  %4zu x %s  %8.1f KiB  behind %s, for %s\n", all,
+            xm_strbuf_printf(out, "  %4zu x %s  %8.1f KiB  after %s, for %s\n", all,
                              kind_text(e), kib(e), op_text(e->value->node),
                              op_text(e->because));
     }

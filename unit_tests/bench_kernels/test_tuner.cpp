@@ -307,7 +307,7 @@ TEST_F(Tuner, NoticesTimesThatMeanNothing)
     for (auto &[name, kernel] : kernels)
         kernel.computes = false;
     EXPECT_EQ(run(linear), XM_DEVICE);
-    EXPECT_STREQ(err.text, "the device computes nothing, and its times mean nothing");
+    EXPECT_STREQ(err.text, "the device computes nothing, so its times mean nothing");
     EXPECT_EQ(kept(linear), "");
     EXPECT_EQ(launches(), 1) << "nothing more is tried";
 }

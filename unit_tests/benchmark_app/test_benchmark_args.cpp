@@ -118,7 +118,7 @@ TEST(BenchmarkArgs, HaveTheLongNamesOfOpenVino)
     EXPECT_EQ(Args({"--maximum_inference_rate", "2.5"}).a.max_irate, 2.5);
     EXPECT_EQ(Args({"--perf_counts_sort", "sort"}).given(), "m=model|pcsort=sort|");
     EXPECT_EQ(Args({"--path_to_cldnn_config", "x.xml"}).sentence,
-              "option -c: custom kernels cannot be loaded; all kernels are built in");
+              "option -c: custom kernels are not supported; all kernels are built in");
 }
 
 TEST(BenchmarkArgs, ZeroSecondsAndThreadsAreNotSaid)
@@ -183,8 +183,8 @@ TEST(BenchmarkArgs, MistakesNameTheFlag)
         {{"-t"}, "option -t needs a value: S"},
         {{"-t", "-pc"}, "option -t needs a value: S"},
         {{"-max_irate", "1,5"},
-         "option -max_irate takes a number from 0, found '1,5': write the decimal point "
-         "as '.'"},
+         "option -max_irate takes a number from 0, found '1,5': write '.' as the decimal "
+         "point"},
         {{"-max_irate", "-1"}, "option -max_irate takes a number from 0, found '-1'"},
         {{"-latency_percentile", "101"},
          "option -latency_percentile takes a number from 1 to 100, found 101"},
@@ -200,9 +200,9 @@ TEST(BenchmarkArgs, MistakesNameTheFlag)
         {{"foo"}, "'foo' is one word too many"},
         {{""}, "'' is one word too many"},
         {{"-c", "x.xml"},
-         "option -c: custom kernels cannot be loaded; all kernels are built in"},
+         "option -c: custom kernels are not supported; all kernels are built in"},
         {{"-imean", "1"},
-         "option -mean_values: inputs are taken as they are, without pre-processing"},
+         "option -mean_values: preprocessing of inputs is not supported"},
     };
     for (const auto &c : cases) {
         const Args r(c.words);
@@ -300,7 +300,7 @@ TEST(BenchmarkConfig, ValuesMayBeForADevice)
     EXPECT_EQ(more.sentence,
               "option -nstreams: Incorrect device name 'GPU': -d has no such device");
     EXPECT_EQ(Config({"-nstreams", ","}).sentence,
-              "option -nstreams is for none of the devices of -d, found ','");
+              "option -nstreams names none of the devices of -d, found ','");
 }
 
 TEST(BenchmarkConfig, FindsTheDevicesOfAList)
@@ -379,9 +379,9 @@ TEST_F(ConfigFile, IsLoadedAndFlagsWin)
 TEST_F(ConfigFile, HasASentenceForEachMistake)
 {
     const char *const cases[][2] = {
-        {"[]", "is no JSON object of devices"},
-        {R"({"CPU": 3})", "'CPU' is no object of properties"},
-        {R"({"CPU": {"A": [1]}})", "'A' of device CPU is no text or number"},
+        {"[]", "is not a JSON object of devices"},
+        {R"({"CPU": 3})", "'CPU' is not an object of properties"},
+        {R"({"CPU": {"A": [1]}})", "'A' of device CPU is not a text or a number"},
     };
     for (const auto &c : cases) {
         write(c[0]);

@@ -80,8 +80,8 @@ TEST(BenchValues, RefuseWhatIsNoListWithASentence)
             << text << ": " << v.sentence;
     }
     const std::pair<const char *, const char *> reasons[] = {
-        {"1,x,3", "found 'x', which is no whole number"},
-        {"1,,2", "found '', which is no whole number"},
+        {"1,x,3", "found 'x', which is not a whole number"},
+        {"1,,2", "found '', which is not a whole number"},
         {"1,16777217", "found '16777217', which is too large"},
         {"1-99999999999999999999", "found '1-99999999999999999999', which is too large"},
         {"1,8-1", "found '8-1', which ends before it begins"},

@@ -34,8 +34,8 @@ TEST(SelftestTexts, AreComparedByTheirIds)
     EXPECT_EQ(compare(R"({"ids": [1, 2, 3], "seconds": 1})",
                       R"({"ids": [1, 2, 3], "seconds": 2})"),
               "");
-    const std::string differ = "; its ids differ from those of the text before, with "
-                               "replays, from token ";
+    const std::string differ =
+        "; its token ids differ from those of the same text with replays, from token ";
     EXPECT_EQ(compare(R"({"ids": [1, 2, 4]})", R"({"ids": [1, 2, 3]})"),
               differ + "3 of 3 on");
     EXPECT_EQ(compare(R"({"ids": [9, 2, 3]})", R"({"ids": [1, 2, 3]})"),
@@ -49,7 +49,8 @@ TEST(SelftestTexts, AreComparedByTheirIds)
 /* Two texts without ids are not equal: a comparison that could not be made is a failure. */
 TEST(SelftestTexts, WithoutIdsAreNotTheSame)
 {
-    const std::string none = "; there are no ids of two texts to compare";
+    const std::string none =
+        "; the token ids of two texts cannot be compared, because one is missing";
     EXPECT_EQ(compare(R"({"ids": []})", R"({"ids": []})"), none);
     EXPECT_EQ(compare(R"({"ids": [1]})", R"({"other": 1})"), none);
     EXPECT_EQ(compare(R"({"ids": [1]})", nullptr), none);

@@ -54,7 +54,7 @@ TEST(JsonContainer, SaysWhatIsNoValue)
     } cases[] = {
         {"[1e400]", "byte 1: number is infinity"},
         {"{\"a\":[1,-1e400]}", "byte 8: number is infinity"},
-        {"{\"a\":}", "not JSON at byte 5"},
+        {"{\"a\":}", "not valid JSON at byte 5"},
     };
     for (const auto &c : cases) {
         ov_genai_json_container *made = nullptr;

@@ -65,13 +65,14 @@ const char *stop[] = {nullptr, "", "end"};
 
 const Rule rules[] = {
     RULE(nullptr, (void)c),
-    RULE("nothing ends the text", SET(max_new_tokens, SIZE_MAX)),
+    RULE("nothing would end the text", SET(max_new_tokens, SIZE_MAX)),
     RULE(nullptr, SET(max_new_tokens, SIZE_MAX), SET(max_length, 9)),
     RULE(nullptr, SET(max_new_tokens, SIZE_MAX),
          ov_genai_generation_config_set_stop_token_ids(c, five, 1)),
-    RULE("nothing ends the text", SET(max_new_tokens, SIZE_MAX), SET(ignore_eos, true),
+    RULE("nothing would end the text", SET(max_new_tokens, SIZE_MAX),
+         SET(ignore_eos, true),
          ov_genai_generation_config_set_stop_token_ids(c, five, 1)),
-    RULE("ignore_eos is true, expected false, or max_new_tokens or max_length set",
+    RULE("ignore_eos is true, expected false, unless max_new_tokens or max_length is set",
          SET(max_new_tokens, SIZE_MAX), SET(ignore_eos, true),
          ov_genai_generation_config_set_stop_strings(c, stop, 3)),
     RULE(nullptr, SET(max_new_tokens, SIZE_MAX), SET(max_length, 9),
@@ -80,7 +81,7 @@ const Rule rules[] = {
          ov_genai_generation_config_set_stop_token_ids(c, negative, 2)),
     RULE(nullptr, SET(max_new_tokens, SIZE_MAX),
          ov_genai_generation_config_set_stop_strings(c, stop, 3)),
-    RULE("nothing ends the text", SET(max_new_tokens, SIZE_MAX),
+    RULE("nothing would end the text", SET(max_new_tokens, SIZE_MAX),
          ov_genai_generation_config_set_stop_strings(c, stop, 2)),
     RULE("eos_token_id is 5, expected one of stop_token_ids", SET(eos_token_id, 5)),
     RULE(nullptr, SET(eos_token_id, 5),
@@ -88,7 +89,8 @@ const Rule rules[] = {
     RULE(nullptr, SET(min_new_tokens, 10)),
     RULE("min_new_tokens is 11, expected at most max_new_tokens, which is 10",
          SET(min_new_tokens, 11)),
-    RULE("max_new_tokens is 0, expected 1 at least, or echo", SET(max_new_tokens, 0)),
+    RULE("max_new_tokens is 0, expected at least 1, unless echo is set",
+         SET(max_new_tokens, 0)),
     RULE(nullptr, SET(max_new_tokens, 0), SET(echo, true)),
     RULE("repetition_penalty is 0, expected above 0", SET(repetition_penalty, 0.0f)),
     RULE("repetition_penalty is nan, expected a finite number",
@@ -109,7 +111,7 @@ const Rule rules[] = {
     RULE("top_p", SET(do_sample, true), SET(top_p, 0.0f)),
     RULE("top_p is 1.1, expected above 0 and at most 1 with do_sample",
          SET(do_sample, true), SET(top_p, 1.1f)),
-    RULE("min_p is 1, expected 0 at least and below 1", SET(do_sample, true),
+    RULE("min_p is 1, expected at least 0 and below 1", SET(do_sample, true),
          SET(min_p, 1.0f)),
     RULE("min_p is -0.1", SET(do_sample, true), SET(min_p, -0.1f)),
     RULE(nullptr, SET(do_sample, true), SET(min_p, 0.0f)),
@@ -131,21 +133,22 @@ const Rule rules[] = {
     RULE("num_return_sequences is 2, expected 1 without do_sample",
          SET(num_return_sequences, 2)),
     RULE(nullptr, SET(num_return_sequences, 2), SET(do_sample, true)),
-    RULE("num_return_sequences is 0, expected 1 at least", SET(num_return_sequences, 0)),
+    RULE("num_return_sequences is 0, expected at least 1", SET(num_return_sequences, 0)),
     RULE("num_beams is 1025, expected at most 1024", SET(num_beams, 1025)),
     RULE(nullptr, SET(num_beams, 1024)),
     RULE(nullptr, SET(num_beams, 0)),
     RULE(nullptr, SET(num_beam_groups, 3), SET(diversity_penalty, 1.0f)),
     RULE(nullptr, SET(num_beam_groups, 0)),
-    RULE("num_beam_groups is 0, expected 1 at least", SET(num_beams, 2),
+    RULE("num_beam_groups is 0, expected at least 1", SET(num_beams, 2),
          SET(num_beam_groups, 0)),
-    RULE("diversity_penalty is 1, expected 0 with num_beams but without groups",
+    RULE("diversity_penalty is 1, expected 0 with num_beams above 1 and without "
+         "num_beam_groups",
          SET(num_beams, 2), SET(diversity_penalty, 1.0f)),
     RULE("presence_penalty is 1, expected 0 with num_beams", SET(num_beams, 2),
          SET(presence_penalty, 1.0f)),
     RULE("frequency_penalty is 1, expected 0 with num_beams", SET(num_beams, 2),
          SET(frequency_penalty, 1.0f)),
-    RULE("no_repeat_ngram_size is 0, expected 1 at least with num_beams",
+    RULE("no_repeat_ngram_size is 0, expected at least 1 with num_beams",
          SET(num_beams, 2), SET(no_repeat_ngram_size, 0)),
     RULE(nullptr, SET(no_repeat_ngram_size, 0)),
     RULE(nullptr, SET(num_assistant_tokens, 3)),
@@ -294,14 +297,15 @@ TEST(GenerationConfig, RefusesListsOfIdsWithoutEnd)
         ov_genai_generation_config_set_stop_token_ids(c.get(), ids.data(), most + 1),
         UNKNOW_EXCEPTION);
     EXPECT_EQ(c->n_stop_ids, most) << "it is as it was";
-    EXPECT_NE(log.text.find("4096 ids end a text, the first too many is 4103"),
+    EXPECT_NE(log.text.find("4096 stop token ids; the first one too many is 4103"),
               std::string::npos)
         << log.text;
     std::string list = "{\"eos_token_id\":[0";
     for (int i = 1; i < 200000; i++)
         list += "," + std::to_string(i);
     EXPECT_FALSE(config_of(list + "]}", UNKNOW_EXCEPTION));
-    EXPECT_NE(log.text.find("generation_config.json': more than 4096"), std::string::npos)
+    EXPECT_NE(log.text.find("generation_config.json': there are more than 4096"),
+              std::string::npos)
         << log.text;
 }
 

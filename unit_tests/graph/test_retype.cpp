@@ -70,7 +70,8 @@ TEST(Retype, RefusesWhatHasNoTensors)
         xm_error in = {}, out = {};
         EXPECT_EQ(xm_graph_set_input_type(g.get(), 0, type, &in), XM_INVALID);
         EXPECT_EQ(xm_graph_set_result_type(g.get(), 0, type, &out), XM_INVALID);
-        EXPECT_NE(std::string(in.text).find("of type f32 cannot have tensors of type"),
+        EXPECT_NE(std::string(in.text).find(
+                      "has element type f32 and cannot take tensors of element type"),
                   std::string::npos)
             << in.text;
     }

@@ -272,7 +272,7 @@ const struct {
     {"%0 = parameter f32[4,3]\n%1 = const i64[2] {-1, -3}\n%2 = reshape %0, %1",
      "would be"},
     {"%0 = parameter f32[4,3]\n%1 = const i64[1] {13}\n%2 = reshape %0, %1",
-     "cannot become"},
+     "cannot be reshaped"},
     {"%0 = parameter f32[4]\n%1 = const i64[2] {4, 0}\n%2 = reshape %0, %1 "
      "special_zero=true",
      "copied"},
@@ -298,7 +298,7 @@ const struct {
     {"%0 = parameter f32[4]\n%1 = const i64[1] {-2}\n%2 = tile %0, %1", "negative"},
     {"%0 = parameter f32[4611686018427387904]\n%1 = tile %0, %0", "64-bit"},
     {"%0 = parameter f32[4]\n%1 = const i64[1] {0}\n%2 = slice %0, %1, %1, %1",
-     "step is 0"},
+     "step of the slice is 0"},
     {"%0 = parameter f32[4]\n%1 = const i64[1] {0}\n%2 = const i64[2] {1, 1}\n"
      "%3 = slice %0, %1, %2, %2",
      "1, 2 and 2 elements"},
@@ -348,19 +348,19 @@ const struct {
     {"%0 = parameter f32[b,t,8,64]\n%1 = parameter f32[64]\n"
      "%2 = attention %0, _, _, _, _, _, _, _, _, _, %1 scale=1 key_state=\"k\" "
      "value_state=\"v\"",
-     "norms an absent operand"},
+     "norm whose operand is absent"},
     {X "%1 = weight f32[16,256] f16 @1\n%2 = linear %0, %0, %1, _", "is 256, not 16"},
     {X "%1 = weight f32[256,256] f16 @1\n%2 = linear %0, _, %1, _ glu=true",
-     "two weights, or one and a factor"},
+     "two weights, or one weight and a multiplier"},
     {X "%1 = weight f32[256,256] f16 @1\n%2 = linear %0, %0, %1, _, %1, _ glu=true",
-     "two weights, or one and a factor"},
+     "two weights, or one weight and a multiplier"},
     {X "%1 = weight f32[256,256] f16 @1\n%2 = weight f32[16,256] f16 @2\n"
        "%3 = linear %0, _, %1, _, %2, _ glu=true",
      "is 16, not 256"},
     {X "%1 = weight f32[256,256] f16 @1\n%2 = linear %0, %0, %1, _ glu=true slice=1",
      "has no slice 1"},
     {X "%1 = weight f32[256,256] f16 @1\n%2, %3 = linear %0, %0, %1, _, %1, _",
-     "an addend comes with one result"},
+     "an addend needs exactly one result"},
     {"%0 = parameter f32[1,t,31]\n%1 = weight f32[4,8,32] f16 @1\n%2 = parameter "
      "i32[t,2]\n"
      "%3 = gather_matmul %0, %1, %2, _",
@@ -368,7 +368,7 @@ const struct {
     {"%0 = parameter f32[1,3,32]\n%1 = weight f32[4,8,32] f16 @1\n"
      "%2 = parameter i32[4,2]\n%3 = gather_matmul %0, %1, %2, _",
      "dimension 0 of operand 2 is 4, not 3"},
-    {"%0 = parameter f32[t,16]\n%1, %2 = moe_router %0, _, _ top_k=17", "17 experts"},
+    {"%0 = parameter f32[t,16]\n%1, %2 = moe_router %0, _, _ top_k=17", "top_k is 17"},
     {"%0 = parameter f32[t,32]\n%1 = parameter f32[t,2]\n%2 = parameter i32[t,2]\n"
      "%3 = weight f32[4,8,32] f16 @1\n%4 = weight f32[4,32,8] f16 @2\n"
      "%5 = moe %0, %1, %2, _, _, %3, %3, %3, _, _, _, _, _, _ hidden_size=32 "
@@ -386,7 +386,7 @@ const struct {
     {FUSED_BY_IDS "%5, _, _, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
      "operand 1 is 2, not 4"},
     {FUSED_BY_IDS "%5, %6, %8, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
-     "a router's bias needs logits"},
+     "a router bias needs logits"},
     {FUSED_BY_IDS "%1, _, %7, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES,
      "an element for each expert"},
     {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, %8, _, _, _, _, _" FUSED_SIZES,
@@ -395,7 +395,7 @@ const struct {
      "operand 9 is 8, not 32"},
     {FUSED_BY_IDS "%5, %6, _, _, %4, _, %3, _, _, _, _, _, _, _, %7" FUSED_SIZES
                   " gate_up=stacked",
-     "a bias, has no weight"},
+     "a bias whose weight is absent"},
     {FUSED_BY_IDS "%5, %6, _, _, %2, %2, %3, _, _, _, _, _, _" FUSED_SIZES
                   " expert_alpha=-1",
      "is below 0"},

@@ -30,7 +30,7 @@ const struct {
      "f32[1,4]"},
     {[](xm_graph *g) { node(g, 3)->attr.gelu.approximation = 7; }, "unknown value 7"},
     {[](xm_graph *g) { node(g, 6)->attr.convert.element = (xm_element)99; },
-     "no element type"},
+     "not an element type"},
     {[](xm_graph *g) { node(g, 7)->attr.clamp.min = 0.0f / 0.0f; }, "not a number"},
     {[](xm_graph *g) { node(g, 5)->attr.name.name = nullptr; }, "variable is missing"},
     {[](xm_graph *g) { node(g, 4)->attr.name.name = ""; }, "variable is empty"},
@@ -40,7 +40,7 @@ const struct {
     {[](xm_graph *g) { node(g, 1)->attr.data.n_bytes = 12; }, "takes 16 bytes, not 12"},
     {[](xm_graph *g) { node(g, 1)->attr.data.bytes = nullptr; }, "no bytes"},
     {[](xm_graph *g) { node(g, 3)->n_in = 0; }, "it has 0 operands"},
-    {[](xm_graph *g) { node(g, 3)->out[0].n_uses = 1; }, "uses listed"},
+    {[](xm_graph *g) { node(g, 3)->out[0].n_uses = 1; }, "uses, expected"},
     {[](xm_graph *g) { node(g, 3)->in[0].user = node(g, 2); }, "list of uses"},
     {[](xm_graph *g) { node(g, 3)->out[0].index = 1; }, "not a result of its node"},
     {[](xm_graph *g) { node(g, 3)->id = 2; }, "the number %2 is taken"},
@@ -48,7 +48,7 @@ const struct {
     {[](xm_graph *g) { node(g, 3)->before = nullptr; }, "list of nodes is broken"},
     {[](xm_graph *g) { g->n_nodes--; }, "the list of nodes"},
     {[](xm_graph *g) { xm_node_move_before(g, node(g, 3), g->first); },
-     "%3 (gelu act): operand 0, %2, stands below"},
+     "%3 (gelu act): operand 0, %2, is defined later"},
 };
 
 TEST(Validate, FindsEachDamage)
@@ -119,7 +119,7 @@ TEST(Validate, RefusesConstantsThatNothingReads)
                     "result %1 name=\"r\"");
     xm_error err = {};
     EXPECT_EQ(xm_graph_check_leftovers(g.get(), &err), XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "%0 (const w) holds u6, which nothing reads");
+    EXPECT_STREQ(err.text, "%0 (const w) has element type u6, which is not supported");
 }
 
 TEST(Validate, RefusesLeftoverDequantisation)

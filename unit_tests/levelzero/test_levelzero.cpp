@@ -135,7 +135,8 @@ TEST_F(LevelZero, StopsAtTheFirstFailure)
         err = {};
         EXPECT_EQ(xm_ze_open(&ze, &err), XM_UNSUPPORTED);
         EXPECT_EQ(std::string(err.text),
-                  std::string(call) + " gave 0x78000001 (no driver, or not initialised)");
+                  std::string(call) +
+                      " gave 0x78000001 (no driver, or it is not initialised)");
         EXPECT_EQ(ze, nullptr);
     }
 }

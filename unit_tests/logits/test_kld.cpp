@@ -182,9 +182,9 @@ TEST(KldBase, RefusesWhatIsDamagedWithASentence)
         {with(12, 0), "a vocabulary of 0 tokens"},
         {with(12, 0xffffffff), "a vocabulary of 4294967295 tokens"},
         {with(16, 0), "with 0 chunks"},
-        {with(16, 3), "it is cut off"},
-        {with(16, 1), "longer than that"},
-        {golden + "x", "longer than that"},
+        {with(16, 3), "it is truncated"},
+        {with(16, 1), "it is too long"},
+        {golden + "x", "it is too long"},
         {with(HEADER + 4, VOCABULARY), "token 1 of chunk 1 is 7"},
         {with(HEADER + 4 * CONTEXT, 0xffffffff), "token 0 of chunk 2 is -1"},
     };
@@ -218,7 +218,7 @@ TEST(KldBase, RefusesRowsThatAreNoDistributions)
         xm_kld_row out;
         xm_error err = {};
         EXPECT_EQ(xm_kld_base_row(&r.base, 0, 0, &out, &err), XM_INVALID);
-        EXPECT_NE(std::string(err.text).find("row 0 of chunk 1 goes from"),
+        EXPECT_NE(std::string(err.text).find("row 0 of chunk 1 starts at"),
                   std::string::npos)
             << err.text;
         err = {};

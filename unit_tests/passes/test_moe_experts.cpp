@@ -111,12 +111,12 @@ TEST(FuseVectorizedMoe, LeavesOtherPartsOfOneProduct)
         std::string text;
         const char *why;
     } cases[] = {
-        {two_gemm_block(columns("%65", "%65")), "not the halves"},
-        {two_gemm_block(halves("%65, %63", "%65, %63")), "not the halves"},
+        {two_gemm_block(columns("%65", "%65")), "neither the halves"},
+        {two_gemm_block(halves("%65, %63", "%65, %63")), "neither the halves"},
         {replaced(two_gemm_block(), "result %50", "result %66 name=\"z\"\nresult %50"),
-         "others than gate and up read"},
+         "operations other than gate and up read"},
         {replaced(two_gemm_block(), "result %50", "result %61 name=\"z\"\nresult %50"),
-         "others than gate and up read"},
+         "operations other than gate and up read"},
         {replaced(two_gemm_block(), "%61 = add %13, %60", "%61 = multiply %13, %60"),
          "not a product of the tiled tokens with a bias"},
     };
@@ -152,17 +152,18 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Refusal{"const f32[] {0}", "const f32[] {1}", "not scattered into zeros"},
         Refusal{"%1, %23", "%1, %23 reduction=sum", "with a reduction"},
-        Refusal{"%30, %31", "%30, %31 keep_dims=true", "not over the experts alone"},
+        Refusal{"%30, %31", "%30, %31 keep_dims=true", "not run over the experts alone"},
         Refusal{"%31 = const i64[1] {0}", "%31 = const i64[1] {1}",
-                "not over the experts alone"},
+                "not run over the experts alone"},
         Refusal{"result %50", "result %12 name=\"z\"\nresult %50",
-                "others than gate and up"},
-        Refusal{"result %50", "result %16 name=\"z\"\nresult %50", "other users"},
-        Refusal{"result %50", "result %27 name=\"z\"\nresult %50", "other users"},
-        Refusal{"%14 = matmul %12", "%80 = exp %12\n%14 = matmul %80", "met before"},
+                "operations other than gate and up"},
+        Refusal{"result %50", "result %16 name=\"z\"\nresult %50", "several readers"},
+        Refusal{"result %50", "result %27 name=\"z\"\nresult %50", "several readers"},
+        Refusal{"%14 = matmul %12", "%80 = exp %12\n%14 = matmul %80",
+                "requires to be the same"},
         Refusal{"%6 = weight f32[4,4,8] u4 group=4 scale=f16 zp=u4 @6",
                 "%6 = parameter f32[4,4,8] name=\"w\"", "not a constant of rank 3"},
-        Refusal{"glu %13, %14", "add %13, %14", "wants glu"}));
+        Refusal{"glu %13, %14", "add %13, %14", "requires glu"}));
 
 /* ---- convert_moe_to_moe_compressed ------------------------------------------------- */
 
@@ -313,8 +314,8 @@ TEST(LowerUnfusedMoe, NotesWhichFusionLeftTheBlockAndWhy)
         {replaced(three_gemm_block(), "glu %13, %14", "add %13, %14"),
          "FuseVectorizedMOE3GEMM: rule"},
         {replaced(moe(expert_weights()), "= moe ", "= moe_compressed "),
-         "FuseMOE3GemmCompressed: left out"},
-        {moe(expert_weights()), "ConvertMOEToMOECompressed: left out"},
+         "FuseMOE3GemmCompressed: the pass is excluded"},
+        {moe(expert_weights()), "ConvertMOEToMOECompressed: the pass is excluded"},
     };
     for (const auto &c : cases) {
         Graph g = parse(c.text);

@@ -367,7 +367,7 @@ TEST_F(PrefixStore, KeepsNoneBeyondTheBound)
     save(tokens(200, 2));
     save(tokens(200, 3));
     EXPECT_EQ(warnings.size(), 1u) << "said once";
-    EXPECT_TRUE(has_warning("exceed the bound"));
+    EXPECT_TRUE(has_warning("exceed the limit"));
     EXPECT_EQ(load(tokens(9)), 8u) << "nothing is deleted for it";
 }
 
@@ -385,7 +385,7 @@ TEST_F(PrefixStore, LosesNothingOnAFullDisk)
     save(tokens(40)); /* would replace the first file */
     setrlimit(RLIMIT_FSIZE, &old);
     signal(SIGXFSZ, SIG_DFL);
-    EXPECT_TRUE(has_warning("is not kept"));
+    EXPECT_TRUE(has_warning("is not cached"));
     EXPECT_EQ(files().size(), 1u) << "no half file";
     EXPECT_EQ(load(tokens(41)), 8u);
     save(tokens(40));
@@ -436,10 +436,10 @@ TEST_F(PrefixStore, MakesOneFolderAndNoOthers)
         std::string path;
         xm_status status;
         const char *part;
-    } rows[] = {
-        {folder / "no/last", XM_NOT_FOUND, "the one that it is to be in is missing"},
-        {folder / "file/x", XM_IO, "/file/x' of cached prefixes: Not a directory"},
-        {folder / "file", XM_IO, "/file', for cached prefixes, is no folder"}};
+    } rows[] = {{folder / "no/last", XM_NOT_FOUND, "its parent folder is missing"},
+                {folder / "file/x", XM_IO,
+                 "/file/x' for cached prefixes cannot be created: Not a directory"},
+                {folder / "file", XM_IO, "/file', for cached prefixes, is not a folder"}};
     for (const auto &row : rows) {
         err = {};
         EXPECT_EQ(xm_prefix_store_open(&model.base, row.path.c_str(), 1, &other, &err),
@@ -461,7 +461,8 @@ TEST_F(PrefixStore, ReadsAFolderThatCannotBeWrittenTo)
         ASSERT_EQ(seteuid(65534), 0);
     }
     open(PLENTY);
-    EXPECT_TRUE(has_warning("cannot be written to: they are read, and none are kept"));
+    EXPECT_TRUE(has_warning(
+        "cannot be written: cached prefixes are used, but no new ones are kept"));
     EXPECT_EQ(load(text), 20u);
     save(tokens(40, 2));
     EXPECT_EQ(warnings.size(), 1u) << "said once";
@@ -500,7 +501,7 @@ TEST_F(PrefixStore, HoldsWarningsUntilTheyMayBeSaid)
     EXPECT_TRUE(warnings.empty());
     xm_prefix_store_say(store);
     EXPECT_EQ(warnings.size(), 1u);
-    EXPECT_TRUE(has_warning("exceed the bound"));
+    EXPECT_TRUE(has_warning("exceed the limit"));
     xm_prefix_store_say(store);
     EXPECT_EQ(warnings.size(), 1u);
     open(200);

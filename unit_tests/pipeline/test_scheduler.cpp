@@ -198,8 +198,8 @@ TEST_F(Scheduler, DeadlinesEndJobsThatRunAndThatWait)
     xm_clock_replace(nullptr);
     EXPECT_EQ(runs.ids, Ids(k.ids.begin(), k.ids.begin() + 3));
     EXPECT_EQ(runs.finish, XM_FINISH_FAILED);
-    EXPECT_EQ(runs.error, "the deadline has passed: the text has 3 tokens");
-    EXPECT_EQ(waits.error, "the deadline has passed: the text has 0 tokens");
+    EXPECT_EQ(runs.error, "the deadline has passed after 3 tokens of the text");
+    EXPECT_EQ(waits.error, "the deadline has passed after 0 tokens of the text");
     none.check("none");
 }
 
@@ -216,7 +216,7 @@ TEST_F(Scheduler, RefusesAJobWhereTooManyWait)
     wish = last.wish();
     wish.most_waiting = 1;
     EXPECT_EQ(submit(last, wish), XM_BUSY);
-    EXPECT_STREQ(err.text, "1 text waits already");
+    EXPECT_STREQ(err.text, "too many texts: 1 text already waits");
     step();
     EXPECT_EQ(submit(last, wish), XM_BUSY);
     xm_scheduler_cancel(s, waits.id);
@@ -665,9 +665,9 @@ TEST_F(Scheduler, TextsFollowTheirGrammars)
     EXPECT_EQ(follows.text.find_first_not_of("abc", 1), 6u) << follows.text;
     EXPECT_EQ(fails.finish, XM_FINISH_FAILED);
     EXPECT_EQ(fails.status, XM_INVALID);
-    EXPECT_EQ(fails.error,
-              "the grammar allows no token of the model's vocabulary behind 2 tokens "
-              "of the text");
+    EXPECT_EQ(
+        fails.error,
+        "after 2 tokens of the text, the grammar allows no token of the vocabulary");
     beside.check("beside");
     xm_scheduler_destroy(s);
     s = nullptr;

@@ -237,9 +237,9 @@ TEST_F(Said, NothingToIdsThatTheModelHasNot)
     }
     model.result.type.shape.dim[0] = xm_dim_const(7);
     EXPECT_EQ(s.generate(XM_PROMPT_TEXT, "ax"), XM_INVALID);
-    EXPECT_STREQ(s.err.text, "the tokenizer.json beside the model gives the token id 7, "
-                             "the model has 7: it is "
-                             "another model's");
+    EXPECT_STREQ(s.err.text,
+                 "the tokenizer.json beside the model gives the token id 7, but the "
+                 "model has 7 tokens: the tokenizer belongs to another model");
     EXPECT_EQ(model.runs, 0);
 }
 
@@ -247,7 +247,7 @@ TEST_F(Said, NothingToNothing)
 {
     EXPECT_EQ(s.generate(Ids{}), XM_INVALID);
     EXPECT_EQ(s.generate(XM_PROMPT_TEXT, ""), XM_INVALID);
-    EXPECT_STREQ(s.err.text, "there are no tokens to feed");
+    EXPECT_STREQ(s.err.text, "there are no tokens to run");
 }
 
 TEST(Session, OfATemplateThatWritesNothingFails)
@@ -257,7 +257,7 @@ TEST(Session, OfATemplateThatWritesNothingFails)
     Session s(model, package.p);
     EXPECT_EQ(s.generate(XM_PROMPT_MESSAGES, "[]"), XM_INVALID);
     EXPECT_STREQ(s.err.text,
-                 "the model's chat template makes no text of the conversation");
+                 "the model's chat template renders the conversation as an empty text");
 }
 
 TEST(Session, WithoutATokenizerHasIds)

@@ -325,7 +325,7 @@ TEST_P(SessionOnDevice, RefusesModelsOfAnotherKind)
                             R"(
         %0 = parameter i64[batch,tokens] name="input_ids"
         result %0 name="y")"};
-    const char *why[] = {"input 'x' is not one", "has an input 'input_ids'",
+    const char *why[] = {"input 'x' is not an input", "with an input 'input_ids'",
                          "expected f32 logits"};
     for (int i = 0; i < 3; i++) {
         xm_compiled *c = nullptr;

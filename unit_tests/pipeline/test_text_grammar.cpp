@@ -119,9 +119,9 @@ TEST_F(TextGrammar, AGrammarThatTheVocabularyCannotSpellFails)
 {
     const OwnedGrammar g("root ::= \"aq\"");
     EXPECT_EQ(wish(g, {A, B}), XM_INVALID);
-    EXPECT_STREQ(s.err.text,
-                 "the grammar allows no token of the model's vocabulary behind 1 "
-                 "tokens of the text");
+    EXPECT_STREQ(
+        s.err.text,
+        "after 1 tokens of the text, the grammar allows no token of the vocabulary");
 }
 
 TEST_F(TextGrammar, DrawnTextsMatchWithAndWithoutGuesses)
@@ -193,8 +193,7 @@ TEST_F(TextGrammar, NeedsATokenizer)
     const OwnedGrammar g("root ::= \"a\"");
     other.run.grammar = g.g;
     EXPECT_EQ(other.generate(Ids{X}), XM_UNSUPPORTED);
-    EXPECT_STREQ(other.err.text,
-                 "a grammar needs a tokenizer, and there is none with the model");
+    EXPECT_STREQ(other.err.text, "a grammar needs a tokenizer, but the model has none");
 }
 
 TEST_F(TextGrammar, FailsCleanlyWithoutMemory)

@@ -431,19 +431,21 @@ TEST_F(Batcher, RefusesWhatMakesNoSense)
     EXPECT_EQ(run({}, &err), XM_INVALID);
     xm_error why = {};
     EXPECT_EQ(run({{0, {}, 0}}, &why), XM_INVALID);
-    EXPECT_STREQ(why.text, "there are no tokens to feed to sequence 0");
+    EXPECT_STREQ(why.text, "there are no tokens to run for sequence 0");
     why = {};
     EXPECT_EQ(run({{0, ids(2, 1), 3}}, &why), XM_INVALID);
-    EXPECT_STREQ(why.text, "sequence 0: logits of 3 tokens are wanted, 2 are fed");
+    EXPECT_STREQ(
+        why.text,
+        "sequence 0: the logits of 3 tokens are requested, but only 2 tokens are run");
     why = {};
     EXPECT_EQ(run({{0, ids(2, 1), 1}, {0, ids(2, 1), 1}}, &why), XM_INVALID);
-    EXPECT_STREQ(why.text, "sequences 0 and 1 are the same one");
+    EXPECT_STREQ(why.text, "entries 0 and 1 name the same sequence");
     why = {};
     EXPECT_EQ(
         run({{2, ids(2, 1), 1}, {0, ids(2, 1), 1}, {1, ids(2, 1), 1}, {0, ids(2, 1), 1}},
             &why),
         XM_INVALID);
-    EXPECT_STREQ(why.text, "sequences 1 and 3 are the same one");
+    EXPECT_STREQ(why.text, "entries 1 and 3 name the same sequence");
     why = {};
     EXPECT_EQ(run({{0, {5, VOCABULARY}, 1}}, &why), XM_INVALID);
     EXPECT_EQ(xm_kv_sequence_past(texts[0].s), 0u);

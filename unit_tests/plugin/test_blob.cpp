@@ -341,7 +341,7 @@ TEST_F(Blob, IsForOneDeviceDriverAndVersion)
     xm_device_info other = device();
     strcpy(other.name, "another");
     expect_not_for(other, "compiled for device ");
-    expect_not_for(other, "here it is another: compile it again");
+    expect_not_for(other, "here it is another: compile the model again");
     other = device();
     strcpy(other.driver, "7.1");
     expect_not_for(other, "here it is 7.1; OpenCL");
@@ -354,13 +354,13 @@ TEST_F(Blob, IsForOneDeviceDriverAndVersion)
     expect_refused(b, "compiled for xemoe 0:");
     b = bytes();
     b[offsetof(xm_blob_header, version)]++;
-    expect_refused(b, "has format 2, this xemoe reads 1");
+    expect_refused(b, "has format version 2, but this xemoe reads version 1");
     b = bytes();
     std::swap(b[offsetof(xm_blob_header, byte_order)],
               b[offsetof(xm_blob_header, byte_order) + 3]);
     expect_refused(b, "another byte order");
-    expect_refused("<?xml version=\"1.0\"?>", "no compiled model of xemoe's");
-    expect_refused("", "no compiled model of xemoe's");
+    expect_refused("<?xml version=\"1.0\"?>", "not a compiled model of xemoe");
+    expect_refused("", "not a compiled model of xemoe");
 }
 
 TEST_F(Blob, TakesOnlyOptionsThatDoNotChangeTheGraph)
@@ -459,7 +459,7 @@ TEST_F(Blob, CutAnywhereIsRefused)
         ASSERT_NE(read(bytes().substr(0, n), device(), &why), XM_OK) << n;
         ASSERT_NE(why.text[0], '\0') << n;
     }
-    expect_refused(bytes().substr(0, bytes().size() - 1), "bytes, and was written with");
+    expect_refused(bytes().substr(0, bytes().size() - 1), "bytes, but was written with");
 }
 
 /* Bytes after the end of a blob are ignored, because callers pass their whole buffer. */

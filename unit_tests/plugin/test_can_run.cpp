@@ -54,7 +54,8 @@ read_ids(xm_node *n, xm_graph *g)
 
 const Case cases[] = {
     {XM_OP_RMS_NORM, "%20 = rms_norm %0, %10 epsilon=1", "neither f16 nor f32", read_ids},
-    {XM_OP_ROW_CHAIN, "%20 = row_chain %0, %1 steps=\"out add x0 x1\"", "no chain",
+    {XM_OP_ROW_CHAIN, "%20 = row_chain %0, %1 steps=\"out add x0 x1\"",
+     "not a valid row chain",
      [](xm_node *n, xm_graph *) { n->attr.row_chain.steps = "out add x0"; }},
     {XM_OP_ROPE, "%20 = rope %4, %6, %6", "neither f16 nor f32", read_ids},
     {XM_OP_ROPE_TABLES, "%20, %21 = rope_tables %3, %10", "neither i64 nor i32",
@@ -63,7 +64,7 @@ const Case cases[] = {
      [](xm_node *n, xm_graph *) { n->attr.glu.activation = XM_ACT_COUNT; }},
     {XM_OP_ATTENTION,
      "%20 = attention %4, %5, %5, _, _, _, _ scale=0.5 key_state=\"k\" value_state=\"v\"",
-     "do not divide",
+     "not a multiple",
      [](xm_node *n, xm_graph *) {
          n->in[XM_ATTENTION_K].value->type.shape.dim[2] = xm_dim_const(3);
      }},
@@ -127,7 +128,7 @@ TEST(CanRun, RefusesWhatIsInNoRow)
     const char *why = nullptr;
     Graph g = parse(values + "%20 = add %0, %1\nresult %20 name=\"r\"");
     EXPECT_FALSE(can_run(first(g.get(), XM_OP_ADD), &why));
-    EXPECT_STREQ(why, "nobody says whether it can be run");
+    EXPECT_STREQ(why, "the device does not support this operation");
 }
 
 /* Two products become one op only if their weight formats fit together: equal formats of

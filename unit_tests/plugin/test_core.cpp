@@ -135,9 +135,8 @@ TEST_F(CoreWithFake, CpuIsAnotherDeviceWhereThereIsNoProcessor)
 }
 
 /* AUTO and MULTI use one available device, as OpenVINO does, and warn of the rest. */
-const std::string unused =
-    "the other devices of the list are not used; MESH: with that list "
-    "splits the model";
+const std::string unused = "the other devices of the list are not used; MESH: with the "
+                           "same list splits the model over them";
 
 TEST_F(CoreWithFake, SaysOnceWhichDevicesOfHeteroAreAbsent)
 {
@@ -160,13 +159,13 @@ TEST_F(CoreWithFake, SaysOnceWhichDevicesOfHeteroAreAbsent)
     EXPECT_NE(std::string(err.text).find("\"FAKE.7\""), std::string::npos) << err.text;
     EXPECT_EQ(log, "") << "the sentence says it";
     EXPECT_EQ(said("HETERO:FAKE.1,FAKE.7,ABSENT"),
-              "device HETERO:FAKE.1,FAKE.7,ABSENT: there is no FAKE.7, ABSENT\n"
-              "device HETERO:FAKE.1,FAKE.7,ABSENT runs on FAKE.1 alone: " +
+              "device HETERO:FAKE.1,FAKE.7,ABSENT: there is no FAKE.7, ABSENT\ndevice "
+              "HETERO:FAKE.1,FAKE.7,ABSENT uses FAKE.1 alone: " +
                   unused + "\n");
     EXPECT_EQ(index, 1u);
     EXPECT_EQ(said("HETERO:FAKE.1,FAKE.7,ABSENT"), "");
     EXPECT_EQ(said("MULTI:FAKE.1,ABSENT"),
-              "device MULTI:FAKE.1,ABSENT runs on FAKE.1 alone: " + unused + "\n");
+              "device MULTI:FAKE.1,ABSENT uses FAKE.1 alone: " + unused + "\n");
     xm_log_set_sink(nullptr, nullptr);
 }
 
@@ -185,13 +184,12 @@ TEST_F(CoreWithFake, SaysOnceWhatOfSeveralDevicesIsNotUsed)
     for (const char *silent : {"AUTO:FAKE.1,FAKE.0", "MULTI:FAKE.1", "HETERO:FAKE"})
         EXPECT_EQ(said(silent), "") << silent;
     EXPECT_EQ(said("MULTI:FAKE.1,FAKE.0"),
-              "device MULTI:FAKE.1,FAKE.0 runs on FAKE.1 alone: " + unused);
+              "device MULTI:FAKE.1,FAKE.0 uses FAKE.1 alone: " + unused);
     EXPECT_EQ(said("MULTI:FAKE.1,FAKE.0"), "");
     EXPECT_EQ(said("HETERO:FAKE.1,FAKE.0"),
-              "device HETERO:FAKE.1,FAKE.0 runs on FAKE.1 alone: " + unused);
-    EXPECT_EQ(said("BATCH:FAKE(4)"),
-              "device BATCH:FAKE(4) runs on FAKE alone: its requests run one by one, and "
-              "are not put together in batches");
+              "device HETERO:FAKE.1,FAKE.0 uses FAKE.1 alone: " + unused);
+    EXPECT_EQ(said("BATCH:FAKE(4)"), "device BATCH:FAKE(4) uses FAKE alone: requests run "
+                                     "one by one and are not combined into batches");
     EXPECT_EQ(said("BATCH:FAKE(4)"), "");
     xm_log_set_sink(nullptr, nullptr);
 }

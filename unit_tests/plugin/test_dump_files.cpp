@@ -176,7 +176,7 @@ TEST_F(DumpOfACopy, IsRefusedWithoutItsFile)
 TEST_F(DumpOfACopy, IsRefusedWhenItsFileHasChanged)
 {
     const auto time = std::filesystem::last_write_time(path);
-    const char *const sentence = "m.gguf' has changed since this text was written";
+    const char *const sentence = "m.gguf' has changed since this graph text was written";
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(-1, std::ios::end);
     file.put('\x55').flush();
@@ -190,7 +190,7 @@ TEST_F(DumpOfACopy, IsRefusedWhenItsFileHasChanged)
 TEST_F(DumpOfACopy, IsRefusedWithPlacesThatAreNone)
 {
     expect_refused(with("data={0, ", "data={1, "), XM_INVALID,
-                   "there is no file 1 above");
+                   "no file with the number 1 is named above");
     expect_refused(with("data={0, ", "data={0, 99999999999"), XM_INVALID,
                    "beyond the end of file 0");
     expect_refused(with("data={0, ", "data={0, 0, "), XM_INVALID, "more than 3 numbers");
@@ -200,7 +200,8 @@ TEST_F(DumpOfACopy, IsRefusedWithPlacesThatAreNone)
     xm_graph *g = nullptr;
     xm_error err = {};
     EXPECT_EQ(xm_graph_parse(text.c_str(), &g, &err), XM_INVALID);
-    EXPECT_TRUE(strstr(err.text, "this text refers to a file, and must not")) << err.text;
+    EXPECT_TRUE(strstr(err.text, "this text refers to a file, which is not allowed here"))
+        << err.text;
 }
 
 TEST_F(DumpOfACopy, IsRefusedWithPlacesThatAreTooSmall)
@@ -214,7 +215,7 @@ TEST_F(DumpOfACopy, IsRefusedWithPlacesThatAreTooSmall)
     EXPECT_TRUE(parse_dump(head + weight + "data={0, 64, 1024} scale={64}", &err))
         << err.text;
     expect_refused(head + weight + "data={0, 64, 1024}", XM_INVALID,
-                   "weight @0 has no place for all of its parts");
+                   "weight @0 does not state where all of its data lies in the file");
     expect_refused(head + weight + "data={0, 64, 1023} scale={64}", XM_INVALID,
                    "weight @0: ");
     expect_refused(head + weight + "data={0, 64, 1024} scale={62}", XM_INVALID,

@@ -176,7 +176,8 @@ TEST_F(External, HearsWhyANodeDoesNotRun)
     EXPECT_EQ(run(9).second, "the model has 5 nodes, there is no 9");
     EXPECT_EQ(run(0).first, XM_EXT_INVALID); /* a parameter alone has no value */
     in[0].bytes--;
-    EXPECT_EQ(run(2).second, "operand 0 of matmul 'mul' has not the bytes of its shape");
+    EXPECT_EQ(run(2).second, "operand 0 of matmul 'mul' does not have the number of "
+                             "bytes that its shape needs");
     in[0].bytes++;
     in[0].rank = 9;
     EXPECT_EQ(run(2).first, XM_EXT_INVALID);
@@ -214,9 +215,9 @@ TEST_F(External, TableMustHaveWhatIsNeeded)
     without(&xm_ext_ops::destroy_request);
     EXPECT_EQ(
         without(&xm_ext_ops::compiled_port),
-        "plugin SCRIPTED has import_model and no compiled_port, which goes with it");
+        "plugin SCRIPTED has import_model but no compiled_port, which it then needs");
     EXPECT_EQ(without(&xm_ext_ops::reset),
-              "plugin SCRIPTED has import_model and no reset, which goes with it");
+              "plugin SCRIPTED has import_model but no reset, which it then needs");
     without(&xm_ext_ops::profile_reset);
     without(&xm_ext_ops::resume);
     /* it was destroyed after it had begun */
@@ -288,8 +289,8 @@ TEST_F(External, TableMayBeLongerOrShorterThanOurs)
 TEST_F(External, OtherVersionIsRefused)
 {
     const std::string sentence =
-        "plugin SCRIPTED is made for version 2 of xemoe/plugin.h, "
-        "this xemoe has version 1: build it anew";
+        "plugin SCRIPTED was built for version 2 of xemoe/plugin.h, but this xemoe has "
+        "version 1: build the plugin again";
     script.ops.version = 2;
     EXPECT_EQ(create(), XM_UNSUPPORTED);
     EXPECT_EQ(err.text, sentence);
@@ -309,7 +310,7 @@ TEST_F(External, EntryMayRefuse)
     EXPECT_EQ(create(), XM_DEVICE);
     script.fails = "";
     EXPECT_EQ(create(), XM_INVALID);
-    EXPECT_STREQ(err.text, "plugin SCRIPTED gave no table of functions");
+    EXPECT_STREQ(err.text, "plugin SCRIPTED returned no table of functions");
 }
 
 TEST(ExternalNames, AreWordsWithoutDots)
@@ -391,14 +392,15 @@ TEST_P(ExternalFailure, ComesOutWithItsSentence)
     script.text = "";
     script.status = XM_EXT_LOST;
     EXPECT_EQ(do_everything(), XM_LOST);
-    EXPECT_NE(std::string(err.text).find(" failed without a reason: "), std::string::npos)
+    EXPECT_NE(std::string(err.text).find(" failed without a message: "),
+              std::string::npos)
         << err.text;
     close();
     script.text = std::string(600, 'x') + "\n";
     script.text[3] = '\n';
     script.status = 99;
     EXPECT_EQ(do_everything(), XM_DEVICE);
-    EXPECT_NE(std::string(err.text).find(" returned 99, which is no status: xxx xxx"),
+    EXPECT_NE(std::string(err.text).find(" returned 99, which is not a status: xxx xxx"),
               std::string::npos)
         << err.text;
     close();
@@ -407,7 +409,7 @@ TEST_P(ExternalFailure, ComesOutWithItsSentence)
         script.status = none;
         err = {};
         EXPECT_EQ(do_everything(), XM_DEVICE) << none;
-        EXPECT_NE(std::string(err.text).find("which is no status"), std::string::npos);
+        EXPECT_NE(std::string(err.text).find("which is not a status"), std::string::npos);
         close();
     }
 }
@@ -466,12 +468,12 @@ TEST_F(External, GivesObjectsWhereItSaysSo)
     ASSERT_XM_OK(create());
     script.gives_nothing = true;
     EXPECT_EQ(compile(softmax_of_product), XM_DEVICE);
-    EXPECT_STREQ(err.text, "plugin SCRIPTED: compile gave no compiled model");
+    EXPECT_STREQ(err.text, "plugin SCRIPTED: compile returned no compiled model");
     script.gives_nothing = false;
     ASSERT_XM_OK(compile(softmax_of_product));
     script.gives_nothing = true;
     EXPECT_EQ(xm_compiled_create_request(compiled, &infer, &err), XM_DEVICE);
-    EXPECT_STREQ(err.text, "plugin SCRIPTED: create_request gave no request");
+    EXPECT_STREQ(err.text, "plugin SCRIPTED: create_request returned no request");
 }
 
 TEST_F(External, ResultsAreWhatTheModelSays)
@@ -483,7 +485,7 @@ TEST_F(External, ResultsAreWhatTheModelSays)
     EXPECT_STREQ(err.text, "input 'x' has not been set");
     ASSERT_XM_OK(set({1, 1, 2}, &x));
     EXPECT_EQ(infer->ops->output(infer, 0, &y, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "output 'y' has no value before a run has ended");
+    EXPECT_STREQ(err.text, "output 'y' has no value before a successful run");
     err = {};
     ASSERT_XM_OK(infer->ops->infer(infer, &err));
     const std::function<void(xm_ext_tensor &)> lies[] = {

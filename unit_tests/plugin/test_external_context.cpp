@@ -137,7 +137,9 @@ TEST_F(ExternalContext, RefusesWhatIsOfAnother)
     ASSERT_XM_OK(make_context());
     ASSERT_XM_OK(make_memory(context, nullptr, 12, &x));
     EXPECT_EQ(infer->ops->set_remote_input(infer, 0, &shape, x, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "the tensor's memory is of another context than the model");
+    EXPECT_STREQ(
+        err.text,
+        "the memory of the tensor belongs to another remote context than the model");
     EXPECT_EQ(infer->ops->set_remote_output(infer, 0, x, &err), XM_INVALID);
     ASSERT_XM_OK(make_memory(first, nullptr, 12, &y));
     err = {};
@@ -188,9 +190,9 @@ TEST_F(ExternalContext, IsThereAsAWholeOrNotAtAll)
 {
     script.ops.create_memory = nullptr;
     EXPECT_EQ(create(), XM_INVALID);
-    EXPECT_STREQ(err.text,
-                 "plugin SCRIPTED has create_context and no create_memory, which "
-                 "goes with it");
+    EXPECT_STREQ(
+        err.text,
+        "plugin SCRIPTED has create_context but no create_memory, which it then needs");
     script.ops.bytes =
         offsetof(xm_ext_ops, create_context); /* a table from before contexts existed */
     open(softmax_of_product);

@@ -411,10 +411,9 @@ TEST_F(KvPool, FullSaysSoAndLosesNothing)
     add();
     feed(0, 10, 1);
     EXPECT_EQ(xm_kv_sequence_reserve(all[1].s, 3 * PAGE, queue, &err), XM_NO_MEMORY);
-    EXPECT_STREQ(
-        err.text,
-        "the KV cache is full: 0.0 of 0.0 MiB are taken, all 5 pages of 4 positions "
-        "are used; shorter or fewer sequences, or a larger XM_KV_MEMORY");
+    EXPECT_STREQ(err.text, "the KV cache is full: 0.0 of 0.0 MiB are allocated, and all "
+                           "5 pages of 4 positions are in use; run shorter or fewer "
+                           "sequences, or set a larger XM_KV_MEMORY");
     EXPECT_EQ(stats(0).used, 3u);
     check(all[0]);
     feed(1, 2 * PAGE, 50);

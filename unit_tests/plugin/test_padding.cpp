@@ -352,8 +352,8 @@ TEST_F(Padding, RefusesMasksThatShowIt)
     std::vector<Tensor> out;
     auto in = inputs_of(program->get(), {{{1}, {2}}, 8, {5, 0}});
     EXPECT_EQ(infer(r->get(), in, out, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "input 'attention_mask' shows position 5 of row 0, which was "
-                           "padding when it ran and is not in the states");
+    EXPECT_STREQ(err.text, "input 'attention_mask' unmasks position 5 of row 0, which "
+                           "was padding when it ran and is not in the states");
     in = inputs_of(program->get(), {{{1}, {2}}, 8, {6, 0}, {1, 0}});
     err = {};
     EXPECT_EQ(infer(r->get(), in, out, &err), XM_INVALID);

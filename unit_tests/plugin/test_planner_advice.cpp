@@ -167,7 +167,8 @@ TEST_F(PlannerAdvice, SaysWhichContextCouldBeCounted)
     unsetenv("XM_SKIP");
     EXPECT_TRUE(p.is_beyond_counting);
     EXPECT_GT(p.largest_context, 0u);
-    const std::string end = "one of " + std::to_string(p.largest_context) + " would";
+    const std::string end =
+        "; a context of " + std::to_string(p.largest_context) + " fits";
     EXPECT_NE(std::string(err.text).find(end), std::string::npos) << err.text;
 }
 

@@ -162,9 +162,11 @@ TEST_P(Tables, HaveNoRowsPastTheirEnds)
     };
     EXPECT_EQ(run({0, 3}), XM_OK) << err.text;
     EXPECT_EQ(run({0, 4}), XM_INVALID);
-    EXPECT_STREQ(err.text, "input 'ids': 4, at 1, is not a row of its table of 4");
+    EXPECT_STREQ(err.text,
+                 "input 'ids': the value 4 of element 1 is not an index below 4");
     EXPECT_EQ(run({-1, 0}), XM_INVALID);
-    EXPECT_STREQ(err.text, "input 'ids': -1, at 0, is not a row of its table of 4");
+    EXPECT_STREQ(err.text,
+                 "input 'ids': the value -1 of element 0 is not an index below 4");
     EXPECT_EQ(run({INT64_MIN, 0}), XM_INVALID);
     EXPECT_EQ(run({(int64_t)1 << 32, 0}), XM_INVALID) << "what i32 would make 0 of";
     EXPECT_EQ(run({1, 2}), XM_OK) << "a refused run changes nothing: " << err.text;

@@ -80,7 +80,7 @@ TEST_F(RequestTest, SaysWhatIsWrongWithItsInputs)
     fails(0, x, "input 'x': expected f32, found i32");
     x.element = XM_F32;
     x.dim[1] = -4;
-    fails(0, x, "input 'x': dimension 1 is -4");
+    fails(0, x, "input 'x': dimension 1 is -4, expected 0 or more");
     x.dim[1] = 4;
     x.data = nullptr;
     fails(0, x, "input 'x' has no data");

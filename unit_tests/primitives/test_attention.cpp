@@ -167,14 +167,14 @@ TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
     EXPECT_EQ(row->refuses(&good), nullptr);
     const std::pair<const char *, void (*)(xm_attention_desc &)> wrong[] = {
         {"of f16", [](xm_attention_desc &d) { d.element = XM_F32; }},
-        {"of no more bits", [](xm_attention_desc &d) { d.k_cache = XM_F32; }},
-        {"of no more bits", [](xm_attention_desc &d) { d.v_cache = XM_F32; }},
+        {"at most 16 bits", [](xm_attention_desc &d) { d.k_cache = XM_F32; }},
+        {"at most 16 bits", [](xm_attention_desc &d) { d.v_cache = XM_F32; }},
         {"above 0", [](xm_attention_desc &d) { d.scale = -1.0f; }},
         {"above 0", [](xm_attention_desc &d) { d.scale = NAN; }},
-        {"whole tiles", [](xm_attention_desc &d) { d.d = 80; }},
-        {"whole tiles", [](xm_attention_desc &d) { d.dv = 20; }},
-        {"whole tiles", [](xm_attention_desc &d) { d.page_tokens = 8; }},
-        {"above 256", [](xm_attention_desc &d) { d.dv = 272; }},
+        {"multiple of the tiles", [](xm_attention_desc &d) { d.d = 80; }},
+        {"multiple of the tiles", [](xm_attention_desc &d) { d.dv = 20; }},
+        {"multiple of the tiles", [](xm_attention_desc &d) { d.page_tokens = 8; }},
+        {"more than 256", [](xm_attention_desc &d) { d.dv = 272; }},
     };
     for (const auto &[why, change] : wrong) {
         xm_attention_desc d = good;

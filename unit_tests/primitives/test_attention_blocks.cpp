@@ -407,8 +407,8 @@ TEST(AttentionCache, TakesHeadsOfWholeBlocks)
     } cases[] = {
         {64, 96, XM_U4, XM_U4, nullptr},
         {80, 96, XM_F16, XM_U4, nullptr},
-        {80, 64, XM_U4, XM_U4, "32 elements"},
-        {64, 80, XM_F16, XM_U4, "32 elements"},
+        {80, 64, XM_U4, XM_U4, "multiple of 32"},
+        {64, 80, XM_F16, XM_U4, "multiple of 32"},
         {80, 80, XM_I8, XM_I8, nullptr},
         {64, 64, XM_I4, XM_F16, "not f16, f32, i8 or u4"},
         {64, 64, XM_F16, XM_BF16, "not f16, f32, i8 or u4"},

@@ -277,7 +277,8 @@ TEST_F(Attention, CopiesAPage)
                   XM_INVALID);
         EXPECT_EQ(xm_attention_copy_page(slabs, &page, of_b, word, queue, nullptr),
                   XM_INVALID);
-        EXPECT_NE(std::string(why.text).find("no page of the cache"), std::string::npos);
+        EXPECT_NE(std::string(why.text).find("not a page of the KV cache"),
+                  std::string::npos);
     }
 }
 
@@ -297,15 +298,15 @@ TEST_F(Attention, RefusesSequencesThatDoNotFit)
         const char *why;
         void (*change)(asked &);
     } wrong[] = {
-        {"the sequences have 4 rows, q has 5", [](asked &a) { a.q_rows = 5; }},
-        {"the rows of sequence 0 begin at 1", [](asked &a) { a.begins_at = 1; }},
+        {"the sequences have 4 tokens, but q has 5", [](asked &a) { a.q_rows = 5; }},
+        {"the tokens of sequence 0 begin at 1", [](asked &a) { a.begins_at = 1; }},
         {"sequence 1 has -1 tokens", [](asked &a) { a.lengths[1].tokens = -1; }},
-        {"sequence 1 would be at position -4", [](asked &a) { a.lengths[1].past = -4; }},
+        {"sequence 1 would reach position -4", [](asked &a) { a.lengths[1].past = -4; }},
         {"at most 2147479551", [](asked &a) { a.lengths[0].past = INT32_MAX - 4096; }},
         {"the key mask is not [2, 6 or more]", [](asked &a) { a.key_mask = 5; }},
-        {"for sequences of one length", [](asked &a) { a.masked = true; }},
+        {"needs sequences of equal length", [](asked &a) { a.masked = true; }},
         {"cos and sin are not", [](asked &a) { a.tables = 3; }},
-        {"the cache has no slab", [](asked &a) { a.has_slabs = false; }},
+        {"the KV cache has no slab", [](asked &a) { a.has_slabs = false; }},
     };
     const problem p = make_ragged("wrong", asked().lengths);
     create(p);
@@ -353,7 +354,7 @@ TEST_F(Attention, SharesTablesBetweenSequencesOfOneLengthOnly)
     o[XM_ATTENTION_COS] = o[XM_ATTENTION_SIN] = cos.operand();
     EXPECT_EQ(xm_attention_enqueue(attention.p, o, &sequences.host.run, &run, &err),
               XM_INVALID);
-    EXPECT_NE(std::string(err.text).find("shared by sequences"), std::string::npos)
+    EXPECT_NE(std::string(err.text).find("sequences of equal length"), std::string::npos)
         << err.text;
 }
 

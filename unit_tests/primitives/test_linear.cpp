@@ -582,7 +582,7 @@ TEST_F(Linear, AProductOfOnednnThatFailsFailsTheRun)
 {
     test_weight w(1, 33, 2176, f32, 1);
     if (xm_onednn_linear_refuses(xm_engine_info(engine), &w.host, XM_F32))
-        GTEST_SKIP() << "built without oneDNN's CPU engine";
+        GTEST_SKIP() << "this build has no oneDNN CPU engine";
     force_row(xm_linear_tables[2], "linear_gemm_onednn");
     tensor x(XM_F32, {128, 2176}, random_floats(128 * 2176, 1)), y(XM_F32, {128, 33});
     const xm_linear_desc desc = describe(w, XM_F32, XM_F32);

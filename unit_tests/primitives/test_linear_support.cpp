@@ -74,7 +74,7 @@ TEST_F(LinearSupport, OnednnRoundsNoOperandOnAnyProcessor)
     test_weight dense(1, 64, 2048, f32, 1);
     xm_device_info device = *xm_engine_info(engine);
     if (xm_onednn_linear_refuses(&device, &dense.host, XM_F32))
-        GTEST_SKIP() << "built without oneDNN's CPU engine";
+        GTEST_SKIP() << "this build has no oneDNN CPU engine";
     for (const auto &c : cases) {
         SCOPED_TRACE(text_of(c.weight) + (c.caps ? " with" : " without") +
                      " products of bf16, x of " + xm_element_text(c.src));
@@ -141,23 +141,23 @@ TEST_F(LinearSupport, RowsRefuseBlocksAndViewsWithASentence)
     const xm_device_info *info = xm_engine_info(engine);
     EXPECT_EQ(xm_matrix_refuses(&blocks.host, XM_F16), nullptr);
     EXPECT_STREQ(xm_matrix_refuses(&odd.host, XM_F16),
-                 "the columns are not whole 32-bit words of weights");
+                 "the columns are not a whole number of 32-bit words");
     EXPECT_EQ(xm_matrix_refuses(&groups.host, XM_F16), nullptr);
     EXPECT_EQ(xm_weight_not_in_shorts(&blocks.host, XM_F16), nullptr);
     EXPECT_STREQ(xm_weight_not_in_shorts(&blocks.host, XM_F32),
-                 "integers are coarser than f32 activations");
+                 "f32 activations would lose precision as integers");
     EXPECT_STREQ(xm_weight_not_in_words(&odd.host, 1),
-                 "the columns are not whole 32-bit words of weights");
+                 "the columns are not a whole number of 32-bit words");
     test_weight plain(1, 8, 512, {XM_I8, 0, false}, 1);
     EXPECT_STREQ(xm_weight_not_in_words(&plain.host, 1),
-                 "integers without scales are read one by one");
+                 "integers without scales are read element by element");
     EXPECT_STREQ(xm_weight_not_in_planes(&plain.host),
                  xm_weight_not_in_words(&plain.host, 1));
     EXPECT_STREQ(xm_onednn_weight_refuses(info, &blocks.host),
-                 "oneDNN takes no weights in blocks");
+                 "oneDNN does not support block formats");
     for (const test_weight *w : {&odd, &groups})
         EXPECT_STREQ(xm_onednn_weight_refuses(info, &w->host),
-                     "oneDNN takes whole weights only, no views of them");
+                     "oneDNN does not support slices of weights");
     for (xm_element src : {XM_F16, XM_F32})
         EXPECT_NE(xm_onednn_linear_refuses(info, &blocks.host, src), nullptr);
 }

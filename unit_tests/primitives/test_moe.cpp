@@ -359,7 +359,7 @@ TEST_F(Moe, IdsOfNoExpertCountForNothing)
     operands[XM_MOE_IDS].dim[0] = 2;
     uint64_t bytes;
     EXPECT_EQ(xm_primitive_plan(moe.p, operands, &bytes, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "the routing is not of 3 tokens");
+    EXPECT_STREQ(err.text, "the routing weights are not given for 3 tokens");
 }
 
 /* Scales in the order that oneDNN needs, in which then all kernels find them. */
@@ -396,7 +396,7 @@ TEST_F(Moe, RefusesWithASentence)
     auto refusal = [&] { return xm_moe_supports(&a, &w, &none, nullptr); };
     EXPECT_EQ(refusal(), nullptr);
     w.up = &other.host;
-    EXPECT_STREQ(refusal(), "gate and up differ in format");
+    EXPECT_STREQ(refusal(), "the gate and up projections differ in format");
     w.up = &gate.host;
     w.down = &wrong.host;
     EXPECT_NE(refusal(), nullptr);
@@ -405,17 +405,17 @@ TEST_F(Moe, RefusesWithASentence)
     EXPECT_NE(refusal(), nullptr);
     a.routing.top_k = 2;
     a.gate_up = XM_GATE_UP_STACKED;
-    EXPECT_STREQ(refusal(), "gate and up in one weight have as many rows each");
+    EXPECT_STREQ(refusal(), "the joint weight of gate and up has an odd number of rows");
     w.up = nullptr;
     a.gate_up = XM_GATE_UP_INTERLEAVED;
     xm_weight part = gate.host; /* the view's first row belongs to up */
     ASSERT_STREQ(xm_weight_slice_rows(&part, 1, 62), nullptr);
     w.gate = &part;
-    EXPECT_STREQ(refusal(), "the rows are not whole pairs");
+    EXPECT_STREQ(refusal(), "the number of rows is odd");
     w.gate = &gate.host;
     /* gate and up have 32 rows each, down has 64 columns */
     a.gate_up = XM_GATE_UP_STACKED;
-    EXPECT_STREQ(refusal(), "the down projection does not fit gate and up");
+    EXPECT_STREQ(refusal(), "the size of the down projection does not match gate and up");
 }
 
 } // namespace

@@ -143,13 +143,17 @@ TEST(Force, AMistakeIsASentence)
 {
     EXPECT_NE(row_for("general", XM_DEVICE_CPU).find("'general' is neither"),
               std::string::npos);
-    EXPECT_NE(row_for("rms_norm=rms_norm_vec", XM_DEVICE_GPU).find("which refuses"),
+    EXPECT_NE(row_for("rms_norm=rms_norm_vec", XM_DEVICE_GPU).find("which cannot run"),
               std::string::npos);
-    EXPECT_EQ(row_for("rms_norm=x", XM_DEVICE_CPU)
-                  .find("XM_FORCE: rms_norm has no variant 'x', but rms_norm_"),
-              0u);
+    EXPECT_EQ(
+        row_for("rms_norm=x", XM_DEVICE_CPU)
+            .find(
+                "XM_FORCE: step rms_norm has no variant 'x'; its variants are rms_norm_"),
+        0u);
     std::string unknown = row_for("rms_nrom=rms_norm_ref", XM_DEVICE_CPU);
-    EXPECT_EQ(unknown.find("XM_FORCE: there is no step 'rms_nrom', but attention_"), 0u);
+    EXPECT_EQ(
+        unknown.find("XM_FORCE: there is no step 'rms_nrom'; the steps are attention_"),
+        0u);
     /* the list is not cut off */
     EXPECT_NE(unknown.find(" topk"), std::string::npos) << unknown;
     EXPECT_NE(row_for("linear_few=x", XM_DEVICE_CPU).find("linear_few has no variant"),

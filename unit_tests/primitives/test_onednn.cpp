@@ -105,11 +105,11 @@ TEST(OnednnWeight, IsRefusedByItsFormat)
     }
     xm_weight w = quantised(XM_NF4, 128);
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
-                 "oneDNN takes no small floats, codebooks and factors");
+                 "oneDNN does not support small floats, codebooks and scales of experts");
     w = quantised(XM_U4, 128);
     w.zero_point_element = XM_F16;
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
-                 "oneDNN takes zero points of 4 or 8 bits");
+                 "oneDNN needs zero points of 4 or 8 bits");
     w = quantised(XM_F32, 0);
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
                  "oneDNN multiplies f16 activations with f16 or integer weights");
@@ -121,7 +121,7 @@ TEST(OnednnWeight, IsRefusedByItsFormat)
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w), nullptr);
     w.rows = 101;
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
-                 "oneDNN wants rows of whole bytes");
+                 "oneDNN needs rows of whole bytes");
 }
 
 TEST(OnednnWeight, IsTurnedWhereNothingElseKeepsOnednnFromIt)
@@ -133,7 +133,7 @@ TEST(OnednnWeight, IsTurnedWhereNothingElseKeepsOnednnFromIt)
     EXPECT_FALSE(xm_onednn_weight_can_turn(&device, &w)) << "it is";
     w.order = XM_SCALE_ROW_MAJOR;
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
-                 "the scales are not in oneDNN's order");
+                 "the scales are not in the order that oneDNN needs");
     EXPECT_TRUE(xm_onednn_weight_can_turn(&device, &w));
     device.arch = XM_ARCH_XE_LP;
     EXPECT_FALSE(xm_onednn_weight_can_turn(&device, &w));
@@ -143,7 +143,7 @@ TEST(OnednnWeight, IsTurnedWhereNothingElseKeepsOnednnFromIt)
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w), nullptr);
     w.zero_point_is_scalar = true;
     EXPECT_STREQ(xm_onednn_weight_refuses(&device, &w),
-                 "oneDNN wants a zero point for the whole weight in 8 bits");
+                 "oneDNN needs 8 bits for a zero point of the whole weight");
     EXPECT_TRUE(xm_onednn_weight_can_turn(&device, &w));
 }
 

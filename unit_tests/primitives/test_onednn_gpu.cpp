@@ -99,7 +99,7 @@ TEST_F(OnednnGpu, RefusesAProblemWithASentence)
     xm_onednn_problem p = dense(16);
     p.x = XM_STRING;
     xm_onednn_matmul *m = nullptr;
-    EXPECT_STREQ(xm_onednn_declines(onednn, &p), "oneDNN has no implementation for it");
+    EXPECT_STREQ(xm_onednn_declines(onednn, &p), "oneDNN does not implement this matmul");
     EXPECT_EQ(xm_onednn_matmul_get(onednn, &p, &m, &err), XM_NOT_BUILT);
     EXPECT_EQ(m, nullptr);
 }
@@ -173,7 +173,7 @@ TEST_F(OnednnGpu, RunsALinearOfAnyNumberOfTokens)
     ASSERT_STREQ(why, nullptr);
     EXPECT_STREQ(
         xm_onednn_gpu_linear_refuses(engine, &on_device, XM_F32, XM_F32, nullptr),
-        "oneDNN's GPU engine is given f16 activations only");
+        "oneDNN's GPU engine is used only for f16 activations");
     void *linear = nullptr;
     const xm_library_desc desc = {w.device, nullptr, XM_F16, XM_F16, nullptr, 0};
     ASSERT_XM_OK(xm_onednn_gpu_linear.create(engine, &desc, &linear, &err));
@@ -238,7 +238,7 @@ TEST_F(OnednnGpu, MultipliesGroupsOfRowsInOneCall)
     gate.w = XM_U4;
     gate.group = 96;
     EXPECT_STREQ(xm_onednn_declines(onednn, &gate),
-                 "oneDNN's grouped matmul wants scales for a power of two of weights");
+                 "oneDNN's grouped matmul needs a group size that is a power of two");
 }
 
 TEST(OnednnElsewhere, IsRefusedWithASentence)

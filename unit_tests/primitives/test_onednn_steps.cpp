@@ -494,7 +494,7 @@ TEST_F(OnednnSteps, TilesOutOfOrderAreAnError)
         call.err = &err;
         EXPECT_EQ(xm_onednn_experts_read(o, &call), XM_DEVICE);
         xm_free(call.first);
-        EXPECT_STREQ(err.text, "moe_sort left tiles out of order");
+        EXPECT_STREQ(err.text, "the tiles of the sorted experts are out of order");
     }
     xm_onednn_experts_destroy(o);
 }

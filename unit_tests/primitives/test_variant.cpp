@@ -99,11 +99,9 @@ TEST_F(Variant, ARefusedKernelIsWarnedOfOnceAndNotBuiltAgain)
     EXPECT_EQ(xm_engine_kernel(engine, "best", "-DA=1", &k, &err), XM_NOT_BUILT);
     EXPECT_STREQ(err.text, "kernel 'best': error: the fake compiler refuses");
     ASSERT_EQ(warnings.size(), 1u);
-    EXPECT_EQ(
-        warnings[0],
-        "kernel 'best' (-DA=1) does not build on fake chip; the next variant of its "
-        "step is taken, if there is one:\n"
-        "warning: it is fake\nerror: the fake compiler refuses");
+    EXPECT_EQ(warnings[0], "kernel 'best' (-DA=1) does not build on fake chip; the step "
+                           "uses its next kernel variant, if it has one:\nwarning: it is "
+                           "fake\nerror: the fake compiler refuses");
     uint64_t calls = xm_fake_calls(engine, XM_FAKE_KERNEL);
     err = {};
     EXPECT_EQ(xm_engine_kernel(engine, "best", "-DA=1", &k, &err), XM_NOT_BUILT);
@@ -138,8 +136,8 @@ TEST_F(Variant, AStageTakesTheNextRow)
     open();
     refuse({"best", "good", "last"});
     EXPECT_EQ(xm_stage_build(&none, engine, &table, "-DN=1", &err), XM_NOT_BUILT);
-    EXPECT_STREQ(err.text, "example: no kernel is left: kernel 'best': error: the fake "
-                           "compiler refuses");
+    EXPECT_STREQ(err.text, "example: no kernel variant builds: kernel 'best': error: the "
+                           "fake compiler refuses");
 }
 
 TEST_F(Variant, AStageOfOneProblemBuildsOnlyTheRowThatRunsIt)
@@ -160,7 +158,8 @@ TEST_F(Variant, AStageOfOneProblemBuildsOnlyTheRowThatRunsIt)
     setenv("XM_FORCE", "example=best", 1);
     EXPECT_EQ(xm_stage_build_for(&forced, engine, &table, &odd, "", &err),
               XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "example: XM_FORCE asks for best, which refuses: it is odd");
+    EXPECT_STREQ(err.text,
+                 "example: XM_FORCE asks for best, which cannot run: it is odd");
 }
 
 TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
@@ -175,7 +174,9 @@ TEST_F(Variant, AForcedRowThatDoesNotBuildIsAnError)
     err = {};
     setenv("XM_FORCE", "example=god", 1);
     EXPECT_EQ(xm_stage_build(&stage, engine, &table, "", &err), XM_NOT_FOUND);
-    EXPECT_STREQ(err.text, "XM_FORCE: example has no variant 'god', but best good last");
+    EXPECT_STREQ(
+        err.text,
+        "XM_FORCE: step example has no variant 'god'; its variants are best good last");
 }
 
 /* A number selects among the variants that the step can take, in their order; a number too large
@@ -290,8 +291,8 @@ TEST_F(Variant, CoupledTablesAreBuiltAgainTogether)
     refuse({"second_ref", "second"});
     EXPECT_EQ(xm_variant_build(c.picks, 2, engine, build_coupled, &c, &err),
               XM_NOT_BUILT);
-    EXPECT_STREQ(err.text, "other: no kernel is left: kernel 'second': error: the fake "
-                           "compiler refuses");
+    EXPECT_STREQ(err.text, "other: no kernel variant builds: kernel 'second': error: the "
+                           "fake compiler refuses");
 }
 
 /* On a GPU whose driver has no sub-groups every step has a variant without them. */

@@ -73,15 +73,13 @@ TEST(Args, OfOtherProgramsAreToldWhatIsHere)
 {
     Parsed p = parse(without_file, {"-ngl", "99"});
     EXPECT_EQ(p.status, XM_INVALID);
-    EXPECT_EQ(p.text,
-              "there is no option -ngl: all layers are on the device; --offload says how "
-              "many percent of the experts are not");
+    EXPECT_EQ(p.text, "there is no option -ngl: all layers are on the device; --offload "
+                      "says which percentage of the experts is not");
     EXPECT_EQ(
         parse(without_file, {"--batch-size", "99"}).text,
-        "there is no option --batch-size: a prompt goes through the model in parts of "
-        "--ubatch tokens");
+        "there is no option --batch-size: a prompt runs in chunks of --ubatch tokens");
     EXPECT_EQ(parse(without_file, {"-t", "2"}).text,
-              "there is no option -t: kernels take what the device has");
+              "there is no option -t: kernels use the whole device");
     EXPECT_EQ(parse(with_file, {"--", "-ngl"}).status, XM_OK) << "a file of that name";
     EXPECT_EQ(parse(without_file, {"-d", "-ngl"}).status, XM_OK) << "a value";
     const xm_cli_option ours[] = {
@@ -371,14 +369,10 @@ TEST(Rates, AreReadWithTheirUnits)
     EXPECT_EQ(read("0.5GB/s,5us", &rest), 0.5);
     EXPECT_EQ(rest, ",5us");
     const std::pair<const char *, const char *> wrong[] = {
-        {"", "'' is no number"},
-        {"x,1", "'x' is no number"},
-        {"nan", "'nan' is no number"},
-        {"1e999", "'1e999' is too large"},
-        {"0", "'0' is not above 0"},
-        {"-1,2", "'-1' is not above 0"},
-        {"1 GB", "'1 GB' has another unit"},
-        {"1GB/sx", "'1GB/sx' has another unit"}};
+        {"", "'' is not a number"},          {"x,1", "'x' is not a number"},
+        {"nan", "'nan' is not a number"},    {"1e999", "'1e999' is too large"},
+        {"0", "'0' is not above 0"},         {"-1,2", "'-1' is not above 0"},
+        {"1 GB", "'1 GB' has another unit"}, {"1GB/sx", "'1GB/sx' has another unit"}};
     for (const auto &[text, sentence] : wrong) {
         EXPECT_EQ(read(text, &rest), -1) << text;
         EXPECT_EQ(rest, sentence);

@@ -160,7 +160,7 @@ TEST(Describe, ForPeople)
     expect_parts("reference",
                  {"## do-it\n", "**Of files**\n\n    tool do-it -f x.y\n\n| option",
                   "`-f FILE`, `--file FILE` | it's a 'file' \\| -",
-                  "| `-h`, `--help` | this text |"});
+                  "| `-h`, `--help` | show this text |"});
 }
 
 /* OpenVINO's style with one dash: letters are long names, and help is an ordinary option. */

@@ -115,7 +115,7 @@ TEST(Gguf, TakesFiniteFloats)
     EXPECT_EQ(number<float>(gguf::F32, bytes_of<float>(0.5f), xm_gguf_f32), "0.500000");
     EXPECT_EQ(number<float>(gguf::F64, bytes_of<double>(-2), xm_gguf_f32), "-2.000000");
     const std::string large =
-        "key 'k': expected a finite f32, found one that is infinite or too large";
+        "key 'k': expected a finite f32, found a number that is infinite or too large";
     EXPECT_EQ(number<float>(gguf::F64, bytes_of<double>(1e300), xm_gguf_f32), large);
     EXPECT_EQ(number<float>(gguf::F32, bytes_of<float>(-INFINITY), xm_gguf_f32), large);
     EXPECT_EQ(number<float>(gguf::F32, bytes_of<float>(NAN), xm_gguf_f32),
@@ -151,9 +151,9 @@ TEST(Gguf, GivesTheValuesOfLists)
                            "4294967295, found -4");
     err = {};
     EXPECT_EQ(xm_gguf_i64_at(&counts, 2, &x, &err), XM_INVALID);
-    EXPECT_STREQ(err.text,
-                 "key 'toy.counts': expected a value 2, found 2 values, counted "
-                 "from 0");
+    EXPECT_STREQ(
+        err.text,
+        "key 'toy.counts': there is no value 2: the list has 2 values, numbered from 0");
 }
 
 TEST(Gguf, GivesTextsOneAfterTheOther)
@@ -239,7 +239,7 @@ TEST(Gguf, RefusesAWeightByTypeAndNameWhenItIsAskedFor)
     xm_weight w;
     xm_error err = {};
     EXPECT_EQ(xm_gguf_weight(r.g->tensors[0], &w, &err), XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "tensor 'odd': weights of type q8_1 are not read");
+    EXPECT_STREQ(err.text, "tensor 'odd': weights of type q8_1 are not supported");
 }
 
 TEST(Gguf, TakesFourDimensionsForAWeightWhereTheFourthIsOne)
@@ -257,9 +257,8 @@ TEST(Gguf, TakesFourDimensionsForAWeightWhereTheFourthIsOne)
     EXPECT_EQ(xm_gguf_weight(xm_gguf_find_tensor(r.g, "none"), &w, nullptr), XM_OK);
     EXPECT_EQ(w.cols, 1u);
     EXPECT_EQ(xm_gguf_weight(xm_gguf_find_tensor(r.g, "two"), &w, &err), XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text,
-                 "tensor 'two': expected a weight of at most 3 dimensions, found "
-                 "4, the outermost 2");
+    EXPECT_STREQ(err.text, "tensor 'two': expected a weight of at most 3 dimensions, "
+                           "found 4 with an outermost dimension of 2");
 }
 
 /* The tables of GGUF types and of weight formats agree on the sizes of a block. */

@@ -269,7 +269,7 @@ TEST_F(GgufParts, OneOfAnotherNameIsRefused)
     const std::string other = (dir / "model.gguf").string();
     fs::rename(path[1], other);
     EXPECT_EQ(open(other), XM_INVALID);
-    EXPECT_TRUE(says("model.gguf: it is part 2 of 3: expected a name that ends in "
+    EXPECT_TRUE(says("model.gguf: it is part 2 of 3: expected a file name that ends in "
                      "'-00002-of-00003.gguf'"))
         << err.text;
     fs::rename(other, path[1]);
@@ -295,9 +295,8 @@ TEST_F(GgufParts, TheirNumbersMustBePossible)
 {
     set<uint16_t>(0, "split.no", 3);
     EXPECT_EQ(open(path[0]), XM_INVALID);
-    EXPECT_TRUE(
-        says("split-00001-of-00003.gguf: key 'split.no': expected less than the 3 "
-             "parts that there are, found 3"))
+    EXPECT_TRUE(says("split-00001-of-00003.gguf: key 'split.no': expected less than the "
+                     "number of parts, 3, found 3"))
         << err.text;
 }
 
@@ -305,16 +304,14 @@ TEST_F(GgufParts, TheyCountTheirTensors)
 {
     set<uint32_t>(1, "split.tensors.count", 6);
     EXPECT_EQ(open(path[0]), XM_INVALID);
-    EXPECT_TRUE(
-        says("split-00002-of-00003.gguf: key 'split.tensors.count': it is not the "
-             "same in all parts"))
+    EXPECT_TRUE(says("split-00002-of-00003.gguf: key 'split.tensors.count': its value "
+                     "differs between the parts"))
         << err.text;
     for (int i = 0; i < 3; i++)
         set<uint32_t>(i, "split.tensors.count", 6);
     EXPECT_EQ(open(path[0]), XM_INVALID);
-    EXPECT_TRUE(
-        says("split-00001-of-00003.gguf: key 'split.tensors.count': expected the 5 "
-             "tensors of 3 files, found 6"))
+    EXPECT_TRUE(says("split-00001-of-00003.gguf: key 'split.tensors.count': expected 5, "
+                     "the tensors of 3 files, found 6"))
         << err.text;
 }
 
@@ -324,7 +321,7 @@ TEST_F(GgufParts, NoTensorIsInTwo)
     bytes[2][at + 4] = '0';
     write("split-00003-of-00003.gguf", bytes[2]);
     EXPECT_EQ(open(path[0]), XM_INVALID);
-    EXPECT_TRUE(says("split-00001-of-00003.gguf: tensor 'blk.0.weight' is there twice"))
+    EXPECT_TRUE(says("split-00001-of-00003.gguf: tensor 'blk.0.weight' occurs twice"))
         << err.text;
 }
 

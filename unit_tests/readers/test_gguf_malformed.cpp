@@ -71,9 +71,8 @@ TEST(GgufMalformed, ComparesCountsWithTheFile)
 {
     gguf::file f = good();
     f.n_keys = UINT64_MAX;
-    EXPECT_TRUE(
-        Read(f.bytes()).refuses("keys: there are 18446744073709551615, which take "
-                                "14 bytes each or more"));
+    EXPECT_TRUE(Read(f.bytes()).refuses(
+        "keys: there are 18446744073709551615, of at least 14 bytes each"));
     f = good();
     f.n_tensors = 1ull << 40;
     EXPECT_TRUE(Read(f.bytes()).refuses("tensors: there are 1099511627776"));
@@ -95,7 +94,7 @@ TEST(GgufMalformed, ComparesLengthsWithTheFile)
                     .refuses("key 'k': the values of its list: there are "
                              "18446744073709551615"));
     EXPECT_TRUE(Read(key(gguf::LIST, list(gguf::TEXT, 2, text("a"))))
-                    .refuses("the values of its list: there are 2, which take 8 bytes"));
+                    .refuses("the values of its list: there are 2, of at least 8 bytes"));
     EXPECT_TRUE(Read(key(gguf::LIST, list(gguf::LIST, 1ull << 60, "")))
                     .refuses("the values of its list"));
     EXPECT_TRUE(
@@ -121,7 +120,7 @@ TEST(GgufMalformed, NestsListsAsDeepAsEight)
     ASSERT_EQ(eight.status, XM_OK) << eight.err.text;
     EXPECT_GT(gguf::walk(eight.g), 0u);
     EXPECT_TRUE(value(gguf::LIST, list(gguf::LIST, 1, nested))
-                    .refuses("lists lie in each other deeper than 8"));
+                    .refuses("lists are nested deeper than 8 levels"));
     std::string deep;
     for (int i = 0; i < 100000; i++)
         deep += list(gguf::LIST, 1, "");
@@ -159,17 +158,17 @@ TEST(GgufMalformed, ShowsTheBeginningOfALongName)
     f.key(name, gguf::U32, bytes_of<uint32_t>(1)).key(name, gguf::U8, "1");
     Read r(f.bytes());
     EXPECT_EQ(r.err.text,
-              "GGUF in memory: key '" + name.substr(0, 99) + "' is there twice");
+              "GGUF in memory: key '" + name.substr(0, 99) + "' occurs twice");
 }
 
 TEST(GgufMalformed, RefusesNamesThatAreThereTwice)
 {
     gguf::file f = good();
     f.key("toy.flag", gguf::U8, "1");
-    EXPECT_TRUE(Read(f.bytes()).refuses("key 'toy.flag' is there twice"));
+    EXPECT_TRUE(Read(f.bytes()).refuses("key 'toy.flag' occurs twice"));
     f = good();
     f.tensor("plain", {1}, gguf::TENSOR_F32, 320).with_data(64 + 4);
-    EXPECT_TRUE(Read(f.bytes()).refuses("tensor 'plain' is there twice"));
+    EXPECT_TRUE(Read(f.bytes()).refuses("tensor 'plain' occurs twice"));
 }
 
 TEST(GgufMalformed, RefusesAlignmentsThatAreNone)
@@ -311,5 +310,5 @@ TEST(GgufMalformed, APartAloneInMemoryIsRefused)
 {
     gguf::file f;
     f.key("split.count", gguf::U16, bytes_of<uint16_t>(3));
-    EXPECT_TRUE(Read(f.bytes()).refuses("it is one of 3 files"));
+    EXPECT_TRUE(Read(f.bytes()).refuses("it is one of 3 parts"));
 }

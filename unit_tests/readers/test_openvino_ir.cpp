@@ -377,17 +377,17 @@ static const Damage damages[] = {
     {"NegativeOffset", R"(offset="1" size="16")", R"(offset="-1" size="16")",
      "offset=\"-1\", expected a number"},
     {"SizeNotShape", R"(offset="1" size="16")", R"(offset="1" size="12")",
-     "size is 12 bytes, but shape [4] of f32 needs 16"},
+     "the size is 12 bytes, but the shape [4] of f32 needs 16"},
     {"HugeDims", R"(shape="4" offset)", R"(shape="4294967296,4294967296,16" offset)",
      "overflows"},
     {"DimBeyondI64", R"(shape="4" offset)", R"(shape="9223372036854775808" offset)",
-     "is not a list of dimensions"},
+     "is not a valid list of dimensions"},
     {"NineDims", R"(shape="4" offset)", R"(shape="1,1,1,1,1,1,1,1,4" offset)",
      "has more than 8 dimensions"},
     {"DynamicConstant", R"(shape="4" offset)", R"(shape="?" offset)", "is dynamic"},
     {"DynamicRank", R"(shape="?,2..9,4")", R"(shape="...")", "has no fixed rank"},
     {"BadRange", R"(shape="?,2..9,4")", R"(shape="?,9..2,4")",
-     "is not a list of dimensions"},
+     "is not a valid list of dimensions"},
     {"NoShape", R"(shape="4" offset="1")", R"(offset="1")",
      "the attribute 'shape' is missing"},
     {"NoSize", R"(offset="1" size="16")", R"(offset="1")",
@@ -424,21 +424,22 @@ static const Damage damages[] = {
      R"(from-layer="77" from-port="0" to-layer="3")",
      "names layer 77, which does not exist"},
     {"UnknownOutputPort", R"(from-layer="0" from-port="0" to-layer="3")",
-     R"(from-layer="0" from-port="8" to-layer="3")", "names output port 8 of layer 'x'"},
+     R"(from-layer="0" from-port="8" to-layer="3")",
+     "names output port 8, which layer 'x'"},
     {"UnknownInputPort", R"(to-layer="9" to-port="0")", R"(to-layer="9" to-port="4")",
-     "names input port 4 of layer 'out'"},
+     "names input port 4, which layer 'out'"},
     {"TwoEdgesToOnePort", R"(to-layer="3" to-port="1")", R"(to-layer="3" to-port="0")",
      "two edges feed input port 0 of layer 'sum'"},
     {"UnfedPort", R"(<edge from-layer="4" from-port="0" to-layer="5" to-port="1"/>)", "",
      "no edge feeds input port 1 of layer 'flat' (id 5, Reshape)"},
     {"DuplicateLayerId", R"(<layer id="4")", R"(<layer id="3")", "have the same id 3"},
     {"DuplicatePort", R"(<port id="1" precision="FP32">)",
-     R"(<port id="0" precision="FP32">)", "names input port 1 of layer 'sum'"},
+     R"(<port id="0" precision="FP32">)", "names input port 1, which layer 'sum'"},
     {"TooFewPorts", R"(type="Add")", R"(type="Select")",
-     "Select: has 2 input ports, expected 3"},
+     "Select: it has 2 input ports, expected 3"},
     {"TooManyOutputs", R"(<output><port id="2" precision="FP32"><dim>-1</dim>)",
      R"(<output><port id="3"/><port id="2" precision="FP32"><dim>-1</dim>)",
-     "has 2 output ports, expected 1"},
+     "it has 2 output ports, expected 1"},
     {"SamePortTwice", R"(<output><port id="2" precision="FP32"><dim>-1</dim>)",
      R"(<output><port id="2"/><port id="2" precision="FP32"><dim>-1</dim>)",
      "layer 'flat' (id 5, Reshape) has port 2 twice"},
@@ -475,9 +476,9 @@ static const Damage damages[] = {
      "declares a document type"},
     {"ExternalDtd", R"(<?xml version="1.0"?>)",
      R"(<!DOCTYPE net SYSTEM "file:///dev/zero">)", "declares a document type"},
-    {"UnknownEntity", R"(name="ones")", R"(name="&ones;")", "not XML"},
-    {"UnclosedTag", "</rt_info>", "", "not XML"},
-    {"BadUtf8", R"(name="ones")", "name=\"\xff\xfe\"", "not XML"},
+    {"UnknownEntity", R"(name="ones")", R"(name="&ones;")", "not valid XML"},
+    {"UnclosedTag", "</rt_info>", "", "not valid XML"},
+    {"BadUtf8", R"(name="ones")", "name=\"\xff\xfe\"", "not valid XML"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Table, OpenvinoIrDamage, testing::ValuesIn(damages),
@@ -491,7 +492,7 @@ TEST(OpenvinoIr, TextThatIsNotXmlIsRefused)
         Outcome o;
         read(text, &o);
         EXPECT_EQ(o.graph, nullptr);
-        EXPECT_NE(strstr(o.err.text, "not XML"), nullptr) << o.err.text;
+        EXPECT_NE(strstr(o.err.text, "not valid XML"), nullptr) << o.err.text;
     }
 }
 

@@ -258,7 +258,8 @@ TEST_F(OpenvinoIrFile, AMaskAloneHasALengthOfItsOwn)
 TEST_F(OpenvinoIrFile, AMissingBinIsNamedByTheConstantThatNeedsIt)
 {
     EXPECT_EQ(read(write("m.xml", one_constant)), XM_NOT_FOUND);
-    EXPECT_TRUE(says("m.xml: layer 'c' (id 0): Const: needs 2 bytes")) << err.text;
+    EXPECT_TRUE(says("m.xml: layer 'c' (id 0): Const: the layer needs 2 bytes"))
+        << err.text;
     EXPECT_TRUE(says("m.bin")) << err.text;
 }
 

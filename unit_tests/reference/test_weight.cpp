@@ -229,13 +229,14 @@ TEST(WeightViews, WhatIsNotThereIsRefused)
 {
     stored s(XM_WEIGHT_Q4_0, 2, 3, 64);
     xm_weight w = s.w;
-    EXPECT_STREQ(xm_weight_slice_rows(&w, 1, 3), "there are no such rows");
-    EXPECT_STREQ(xm_weight_slice_rows(&w, 3, 0), "there are no such rows");
-    EXPECT_STREQ(xm_weight_slice_rows(&w, UINT64_MAX, 2), "there are no such rows");
-    EXPECT_STREQ(xm_weight_slice_experts(&w, 2, 1), "there are no such experts");
-    EXPECT_STREQ(xm_weight_slice_cols(&w, 32, 64), "there are no such columns");
+    EXPECT_STREQ(xm_weight_slice_rows(&w, 1, 3), "the rows lie outside the weight");
+    EXPECT_STREQ(xm_weight_slice_rows(&w, 3, 0), "the rows lie outside the weight");
+    EXPECT_STREQ(xm_weight_slice_rows(&w, UINT64_MAX, 2),
+                 "the rows lie outside the weight");
+    EXPECT_STREQ(xm_weight_slice_experts(&w, 2, 1), "the experts lie outside the weight");
+    EXPECT_STREQ(xm_weight_slice_cols(&w, 32, 64), "the columns lie outside the weight");
     EXPECT_STREQ(xm_weight_slice_cols(&w, 16, 32),
-                 "columns are cut between groups or blocks only");
+                 "columns can be sliced only between groups or blocks");
     EXPECT_EQ(std::memcmp(&w, &s.w, sizeof(w)), 0);
 
     w.view.first_row = UINT64_MAX;
@@ -243,16 +244,18 @@ TEST(WeightViews, WhatIsNotThereIsRefused)
     w = s.w;
     w.view.first_row = 1; /* the last row is beyond the end */
     EXPECT_STREQ(xm_weight_check(&w),
-                 "the data's bytes do not agree with the dimensions");
+                 "the size of the data does not match the dimensions");
     w = s.w;
     w.view = {96, 3, 0, 64};
-    EXPECT_STREQ(xm_weight_check(&w), "the columns are beyond what is stored");
+    EXPECT_STREQ(xm_weight_check(&w), "the columns lie outside the stored weight");
     w = s.w;
     w.cols = 48;
-    EXPECT_STREQ(xm_weight_check(&w), "the columns are not whole blocks");
+    EXPECT_STREQ(xm_weight_check(&w),
+                 "the number of columns is not a multiple of the block size");
     w = s.w;
     w.group = 32;
-    EXPECT_STREQ(xm_weight_check(&w), "blocks have their scales inside");
+    EXPECT_STREQ(xm_weight_check(&w),
+                 "a block format cannot have separate scales or zero points");
 }
 
 /* Two weights are the same if all parts that determine their values are equal. */

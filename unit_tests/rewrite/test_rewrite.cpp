@@ -226,7 +226,7 @@ TEST(Rewrite, NamesTheNodeThatDidNotMatch)
     Graph g = parse(replaced(text, "%2 = exp %0", "%2 = tanh %0"));
     ASSERT_TRUE(g);
     std::string why = near_miss(rule, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY));
-    EXPECT_EQ(why, "rule 'product': %2 tanh '': the pattern wants exp here");
+    EXPECT_EQ(why, "rule 'product': %2 tanh '': the pattern requires exp here");
     g = parse(text);
     EXPECT_STREQ(near_miss(rule, g.get(), nullptr, first(g.get(), XM_OP_MULTIPLY)), "");
 }
@@ -458,7 +458,8 @@ TEST(NearMiss, SaysWhichOperandIsAbsentOrTooMuch)
     xm_rule rule = rewrite("bare", &found, &swish);
     xm_node *n = first(g.get(), XM_OP_LINEAR);
     EXPECT_STREQ(near_miss(rule, g.get(), nullptr, n),
-                 "rule 'bare': %4 linear '': operand 3 is there, the pattern wants none");
+                 "rule 'bare': %4 linear '': operand 3 is present, but the pattern "
+                 "requires it to be absent");
     rule.find = &other;
     EXPECT_STREQ(near_miss(rule, g.get(), nullptr, n),
                  "rule 'bare': %4 linear '': operand 1 is absent");

@@ -120,11 +120,10 @@ TEST_P(Collective, SizesThatDoNotAgreeAreSentencesOnEveryRank)
         xm_error sum = {}, join = {};
         EXPECT_EQ(xm_collective_sum(c, XM_F32, x, XM_F32, y, 1 + (c->rank == 1), &sum),
                   XM_INVALID);
-        EXPECT_STREQ(sum.text,
-                     "the ranks' summands differ in size: all need the same tokens, "
-                     "in one precision");
+        EXPECT_STREQ(sum.text, "the ranks' partial sums differ in size: all ranks must "
+                               "run the same tokens in the same precision");
         EXPECT_EQ(xm_collective_join(c, {part, 2}, 1, whole, 7, &join), XM_INVALID);
-        EXPECT_STREQ(join.text, "the ranks' parts have 6 bytes, not 7");
+        EXPECT_STREQ(join.text, "the ranks' slices have 6 bytes in all, expected 7");
     });
 }
 

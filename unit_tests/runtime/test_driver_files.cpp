@@ -281,8 +281,8 @@ TEST(DriverFiles, AHomeThatCannotBeWrittenCostsAWarning)
         xm_driver_files_warn();
         EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
         EXPECT_NE(
-            said.find("/proc/none/.cache/pocl/kcache cannot be made or written: what the "
-                      "OpenCL driver compiles goes to "),
+            said.find("/proc/none/.cache/pocl/kcache cannot be created or written: the "
+                      "OpenCL driver keeps its compiled code in the temporary folder "),
             std::string::npos)
             << said;
     });

@@ -35,10 +35,9 @@ TEST(KernelDefines, TakesNumbersNamesListsAndChains)
 
 TEST(KernelDefines, AListHasAsManyValuesAsItSays)
 {
-    EXPECT_EQ(
-        refusal("-DN_EPSILONS=1 -DEPSILONS=9,99999997e-07f"),
-        "the build option '-DEPSILONS=9,99999997e-07f' has 2 values: expected 1, as says "
-        "N_EPSILONS");
+    EXPECT_EQ(refusal("-DN_EPSILONS=1 -DEPSILONS=9,99999997e-07f"),
+              "the build option '-DEPSILONS=9,99999997e-07f' has 2 values: expected 1, "
+              "the value of N_EPSILONS");
     EXPECT_NE(refusal("-DN_EPSILONS=2 -DEPSILONS=1e-6f"), "");
     EXPECT_EQ(refusal("-DSCALE=0,5f"),
               "the build option '-DSCALE=0,5f' has 2 values: expected 1");
@@ -61,9 +60,9 @@ TEST(KernelDefines, WhatDoesNotFitIsRefused)
     xm_defines_print(text, sizeof(text), "-DA=%d", 1234567890);
     EXPECT_EQ(refusal(text), "");
     size_t n = xm_defines_print(text, sizeof(text), "-DABC=%d", 1234567890);
-    EXPECT_EQ(refusal(text), "the build options are longer than the room for them");
+    EXPECT_EQ(refusal(text), "the build options of a kernel are too long");
     xm_defines_print(text + n, sizeof(text) - n, " -DB=1");
-    EXPECT_EQ(refusal(text), "the build options are longer than the room for them");
+    EXPECT_EQ(refusal(text), "the build options of a kernel are too long");
 }
 
 /* For every size of the buffer, an option is in the text or the text is refused. */

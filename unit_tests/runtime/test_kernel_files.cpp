@@ -51,7 +51,7 @@ TEST(KernelSource, NamesWhatIsMissingAndWhoNeedsIt)
     xm_error err = {};
     source({{"k.cl", "#include \"a.h\"\n"}}, "k", &err);
     EXPECT_EQ(err.status, XM_NOT_FOUND);
-    EXPECT_STREQ(err.text, "there is no kernel source 'include/a.h' (needed by 'k.cl')");
+    EXPECT_STREQ(err.text, "there is no kernel source 'include/a.h', which 'k.cl' needs");
     err = {};
     source({}, "k", &err);
     EXPECT_EQ(err.status, XM_NOT_FOUND);

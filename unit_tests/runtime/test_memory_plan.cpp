@@ -232,8 +232,8 @@ TEST_F(Pool, TheBudgetSaysWhatWouldFit)
     xm_buffer *a = acquire(40960), *b = nullptr;
     EXPECT_EQ(xm_pool_acquire(pool, 81920, XM_POOL_SHARED, &b, &err), XM_NO_MEMORY);
     EXPECT_EQ(b, nullptr);
-    EXPECT_STREQ(err.text, "scratch of 81920 bytes does not fit: 40960 of the budget of "
-                           "100000 bytes are in use, 59040 would fit");
+    EXPECT_STREQ(err.text, "scratch memory of 81920 bytes does not fit: 40960 of the "
+                           "budget of 100000 bytes are in use, 59040 are free");
     err = {};
     xm_pool_release(pool, a);
     acquire(81920); /* the idle buffer was freed for it */

@@ -238,7 +238,7 @@ TEST_F(OclEngine, SaysHowManyArgumentsAKernelTakes)
     const xm_arg args[] = {xm_arg_uint(1), xm_arg_uint(2)};
     const xm_launch launch = {{1, 1, 1}, {1, 1, 1}};
     EXPECT_EQ(xm_queue_run(queue, k, args, 2, &launch, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "kernel 'copy_bytes' takes 5 arguments, 2 were given");
+    EXPECT_STREQ(err.text, "kernel 'copy_bytes' takes 5 arguments, found 2");
 }
 
 TEST_F(OclEngine, NamesTheArgumentThatDoesNotFit)
@@ -250,15 +250,14 @@ TEST_F(OclEngine, NamesTheArgumentThatDoesNotFit)
     xm_arg args[] = {xm_arg_buffer(a), xm_arg_uint(0), xm_arg_buffer(a), xm_arg_i64(0),
                      xm_arg_i64(0)};
     EXPECT_NE(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK);
-    EXPECT_STREQ(err.text,
-                 "kernel 'copy_bytes': argument 1 (ulong src_at) has 8 bytes, 4 "
-                 "were given");
+    EXPECT_STREQ(
+        err.text,
+        "kernel 'copy_bytes': argument 1 (ulong src_at) must have 8 bytes, found 4");
     err = {};
     args[1] = xm_arg_buffer(a);
     EXPECT_NE(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK);
-    EXPECT_STREQ(err.text,
-                 "kernel 'copy_bytes': argument 1 (ulong src_at) is a scalar, a "
-                 "buffer was given");
+    EXPECT_STREQ(err.text, "kernel 'copy_bytes': argument 1 (ulong src_at) must be a "
+                           "scalar, found a buffer");
     xm_buffer_unref(a);
 }
 
@@ -276,8 +275,8 @@ TEST_F(OclEngine, NamesTheArgumentThatIsCalledOtherwise)
     args[3].name = "dst";
     args[3].suffix = "_at";
     EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "kernel 'copy_bytes': argument 1 is called 'src_at', but "
-                           "'dst_at' was given");
+    EXPECT_STREQ(err.text,
+                 "kernel 'copy_bytes': argument 1 must be 'src_at', found 'dst_at'");
     args[1].name = "src";
     EXPECT_EQ(xm_queue_run(queue, k, args, 5, &launch, &err), XM_OK) << err.text;
     xm_buffer_unref(a);

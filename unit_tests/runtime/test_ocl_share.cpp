@@ -197,7 +197,7 @@ TEST_F(OclShare, FindsTheDeviceOfAContextAndOfAQueue)
     EXPECT_EQ(xm_engine_find_shared(&share, 0, &index, &err), XM_OK) << err.text;
     EXPECT_EQ(index, 0u);
     EXPECT_EQ(xm_engine_find_shared(&share, 1, &index, &err), XM_NOT_FOUND);
-    expect_sentence("has 1 devices, number 1 is none");
+    expect_sentence("has 1 devices, so there is no device 1");
     share = {nullptr, make_queue()};
     EXPECT_FALSE(xm_shared_queue_is_out_of_order(&share));
     EXPECT_EQ(xm_engine_find_shared(&share, 7, &index, &err), XM_OK) << err.text;
@@ -211,7 +211,7 @@ TEST_F(OclShare, RefusesAQueueOfAnotherContext)
     cl_command_queue q =
         clCreateCommandQueueWithProperties(other, device, nullptr, nullptr);
     EXPECT_EQ(try_open(q), XM_INVALID);
-    expect_sentence("not of the OpenCL context");
+    expect_sentence("does not belong to the given OpenCL context");
     clReleaseCommandQueue(q);
     clReleaseContext(other);
 }
@@ -352,7 +352,7 @@ TEST_F(OclShare, RefusesPointersThatAreNoUsm)
     EXPECT_EQ(
         xm_buffer_wrap(engine, XM_MEMORY_USM_SHARED, plain.data(), n_bytes, &b, &err),
         XM_INVALID);
-    expect_sentence("none of the OpenCL context's USM");
+    expect_sentence("not USM of the OpenCL context");
     xm_buffer *his = make(XM_MEMORY_USM_HOST);
     char *inside = (char *)xm_buffer_native(his) + 64;
     EXPECT_EQ(xm_buffer_wrap(engine, XM_MEMORY_USM_SHARED, inside, n_bytes, &b, &err),

@@ -241,7 +241,7 @@ TEST_F(OclTimes, SayWhatTheDriverRefuses)
     EXPECT_EQ((s[{XM_NO_LABEL, "copy_bytes"}].unmeasured), 1u);
     EXPECT_GT((s[{XM_NO_LABEL, "copy_bytes"}].ns), 0u) << "what was measured is told";
     EXPECT_STREQ(err.text, "clGetEventProfilingInfo gave CL_PROFILING_INFO_NOT_AVAILABLE "
-                           "(-7): runs of kernels without a time: 1");
+                           "(-7): kernel runs whose times the driver does not report: 1");
     xm_queue_reset_profile(queue);
     launch();
     EXPECT_EQ((sums()[{XM_NO_LABEL, "copy_bytes"}].runs), 1u);
@@ -329,7 +329,9 @@ TEST_F(OclTimes, AreNotTakenUnlessAskedFor)
     EXPECT_FALSE(xm_queue_measures(queue));
     EXPECT_EQ(sums().size(), 0u);
     EXPECT_EQ(xm_queue_begin_trace(queue, &err), XM_INVALID);
-    EXPECT_STREQ(err.text, "a queue that does not measure (PERF_COUNT) has no trace");
+    EXPECT_STREQ(
+        err.text,
+        "there is no trace: the queue does not measure its launches (PERF_COUNT)");
     EXPECT_EQ(trace(&dropped).size(), 0u);
 }
 

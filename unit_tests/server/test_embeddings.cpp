@@ -222,7 +222,7 @@ TEST(Embeddings, CutToDimensionsHaveLengthOne)
     const Answer a = s.ask(embeddings, R"({"input":"abc","dimensions":13})");
     EXPECT_EQ(a.status, 400);
     EXPECT_TRUE(has(a.text, R"("param":"dimensions")")) << a.text;
-    EXPECT_TRUE(has(a.text, "'dimensions' is 13, the model's embeddings have 12"));
+    EXPECT_TRUE(has(a.text, "'dimensions' is 13, but the model's embeddings have 12"));
 }
 
 TEST(Embeddings, RefusalsNameTheField)
@@ -237,7 +237,7 @@ TEST(Embeddings, RefusalsNameTheField)
         {R"({"input":""})", "the input is empty"},
         {R"({"input":["a",""]})", R"("param":"input[1]")"},
         {R"({"input":["a",5]})", "'input[1]' is 5"},
-        {R"({"input":[1,"a"]})", "'input[1]' is 'a', expected a token's id"},
+        {R"({"input":[1,"a"]})", "'input[1]' is 'a', expected a token id"},
         {R"({"input":[1,12]})", "token id 12 is not in the vocabulary of 12"},
         {R"({"input":[[1],[-1]]})", R"("param":"input[1][0]")"},
         {R"({"input":["a",[1,1,1,1,1,1,1,1,1]]})", "context_length_exceeded"},
@@ -278,7 +278,7 @@ TEST(Embeddings, AModelWithoutRefusesThem)
     Served s;
     const Answer a = s.ask(embeddings, R"({"input":"a"})");
     EXPECT_EQ(a.status, 400);
-    EXPECT_TRUE(has(a.text, "gives no embeddings")) << a.text;
+    EXPECT_TRUE(has(a.text, "cannot compute embeddings")) << a.text;
     EXPECT_TRUE(has(a.text, R"("param":"model")")) << a.text;
 }
 
@@ -438,7 +438,7 @@ TEST(Embeddings, OfAModelThatGivesNoTexts)
     expect_near(s.embed(R"({"input":"ab"})"), {wanted({0, 1})});
     const Answer a = s.ask("/v1/completions", R"({"prompt":"a"})");
     EXPECT_EQ(a.status, 400);
-    EXPECT_TRUE(has(a.text, "gives embeddings and no texts")) << a.text;
+    EXPECT_TRUE(has(a.text, "computes embeddings only, no texts")) << a.text;
     for (const char *path : {"/health", "/props", "/metrics", "/v1/models"})
         EXPECT_EQ(s.ask(path, "", "GET").status, 200) << path;
     EXPECT_EQ(s.ask("/tokenize", R"({"content":"ab"})").text, R"({"tokens":[0,1]})");

@@ -259,7 +259,7 @@ TEST_F(Http, ConnectionsAreBounded)
         c.send(i ? RawClient::request(completions, small) : RawClient::get("/health"));
         const Response r = c.read();
         EXPECT_EQ(r.status, 503);
-        EXPECT_TRUE(has(r.body, "the server has 8 connections, and takes no more"))
+        EXPECT_TRUE(has(r.body, "the server has 8 connections and accepts no more"))
             << r.body;
         EXPECT_TRUE(has(r.head, "Retry-After: 1")) << r.head;
         EXPECT_TRUE(c.is_closed());
@@ -365,7 +365,7 @@ TEST_F(Http, BodiesWhoseEndIsNotCertainAreRefused)
          "both Content-Length and Transfer-Encoding"},
         {"Content-Length: 3\r\nContent-Length: 15\r\n", 400, "Content-Length twice"},
         {"Transfer-Encoding: gzip\r\n", 501,
-         "Transfer-Encoding is 'gzip', only 'chunked'"},
+         "Transfer-Encoding is 'gzip', but only 'chunked'"},
         {"Transfer-Encoding: gzip, chunked\r\n", 501, "'gzip, chunked'"},
         {"Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n", 501,
          "Transfer-Encoding"},

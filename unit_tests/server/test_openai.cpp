@@ -237,9 +237,9 @@ struct Refusal {
 
 /* clang-format off */
 const Refusal refusals[] = {
-    { chat, "", 400, "the body is empty" },
-    { chat, "[]", 400, "no JSON object" },
-    { chat, "{", 400, "not JSON" },
+    { chat, "", 400, "the request body is empty" },
+    { chat, "[]", 400, "not a JSON object" },
+    { chat, "{", 400, "not valid JSON" },
     { chat, "{\"messages\":1}", 400, "\"param\":\"messages\"" },
     { chat, "{\"messages\":[]}", 400, "\"param\":\"messages\"" },
     { chat, "{}", 400, "'messages' is missing" },
@@ -277,7 +277,7 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":"a","bad_words":"b"})", 400, "\"param\":\"bad_words\"" },
     { completions, R"({"prompt":"a","grammar":"root ::= ("})", 400, "\"param\":\"grammar\"" },
     { completions, R"({"prompt":"a","grammar":5})", 400, "\"param\":\"grammar\"" },
-    { completions, R"({"prompt":"a","grammar":"root ::= [a]","json_schema":{}})", 400, "a second wish" },
+    { completions, R"({"prompt":"a","grammar":"root ::= [a]","json_schema":{}})", 400, "cannot be combined" },
     { completions, R"({"prompt":"a","response_format":{"type":"xml"}})", 400, "\"param\":\"response_format.type\"" },
     { completions, R"({"prompt":"a","response_format":{"type":"json_schema"}})", 400, "expected a JSON Schema" },
     { completions, R"({"prompt":"a","response_format":{"type":"json_schema","json_schema":{"schema":{"type":"nothing"}}}})", 400, "JSON Schema, /type: expected" },
@@ -290,7 +290,7 @@ const Refusal refusals[] = {
     { completions, R"({"prompt":"a","repeat_last_n":64,"presence_penalty":1,"max_tokens":1})", 200, "" },
     { completions, R"({"prompt":"a","stop_token_ids":[1]})", 400, "\"param\":\"stop_token_ids\"" },
     { completions, R"({"prompt":"a","structured_outputs":{"json":{}}})", 400, "\"param\":\"structured_outputs\"" },
-    { completions, R"({"prompt":"a","n":128})", 400, "can run and wait here" },
+    { completions, R"({"prompt":"a","n":128})", 400, "can run and wait on this server" },
     { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tool_choice":{"type":"any"}})", 400, "tool_choice" },
     { "/v1/messages", R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"n":2})", 400, "'n' is 2, expected 1" },
     { chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]},{"role":"user","content":"b"}]})", 200, "" },
@@ -341,7 +341,7 @@ TEST(Refusals, DeepJsonIsNotRead)
     Served s;
     const Answer a = s.ask(chat, R"({"messages":)" + std::string(100000, '['));
     EXPECT_EQ(a.status, 400);
-    EXPECT_TRUE(has(a.text, "nested more than 64 deep")) << a.text;
+    EXPECT_TRUE(has(a.text, "nested deeper than 64 levels")) << a.text;
     const Answer b =
         s.ask(chat, R"({"max_tokens":1,"messages":[{"role":"user","content":"\")" +
                         std::string(100, '[') + "\"}]}");

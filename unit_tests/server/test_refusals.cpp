@@ -76,7 +76,7 @@ const Row rows[] = {
     { all, R"("repeat_penalty":"x")", "repeat_penalty", "'x'", "a number from 0 to 3.402" },
     { all, R"("seed":0.5)", "seed", "0.5", "a whole number of 64 bits" },
     { all, R"("bad_words":"b")", "bad_words", "'b'", "a list of texts" },
-    { all, R"("logit_bias":5)", "logit_bias", "5", "an object of token ids with numbers" },
+    { all, R"("logit_bias":5)", "logit_bias", "5", "an object that maps token ids to numbers" },
     /* ---- some endpoints ---- */
     { chat, R"("logprobs":2)", "logprobs", "2", "true or false" },
     { chat, R"("logprobs":true,"top_logprobs":21)", "top_logprobs", "21", "a whole number from 0 to 20" },
@@ -86,12 +86,12 @@ const Row rows[] = {
     { completions, R"("prompt":null)", "prompt", "null", "a string, a list of token ids" },
     { completions, R"("prompt":{"a":1})", "prompt", "an object", "a string, a list of token ids" },
     { completions, R"("prompt":["a",5])", "prompt[1]", "5", "a string, a list of token ids" },
-    { completions, R"("prompt":[1,"a"])", "prompt[1]", "'a'", "a token's id" },
-    { completions, R"("prompt":[1,-1])", "prompt[1]", "-1", "a token's id" },
-    { completions, R"("prompt":["a",[1,2.5]])", "prompt[1][1]", "2.5", "a token's id" },
+    { completions, R"("prompt":[1,"a"])", "prompt[1]", "'a'", "a token id" },
+    { completions, R"("prompt":[1,-1])", "prompt[1]", "-1", "a token id" },
+    { completions, R"("prompt":["a",[1,2.5]])", "prompt[1][1]", "2.5", "a token id" },
     { messages, R"("stop_sequences":[""])", "stop_sequences[0]", "''", "a string that is not empty" },
-    { messages, R"("max_tokens":null)", "max_tokens", "null", "a whole number from 1 on" },
-    { messages, R"("max_tokens":-1)", "max_tokens", "-1", "a whole number from 1 on" },
+    { messages, R"("max_tokens":null)", "max_tokens", "null", "a whole number from 1" },
+    { messages, R"("max_tokens":-1)", "max_tokens", "-1", "a whole number from 1" },
     { messages, R"("system":5)", "system", "5", "a string or a list of parts" },
     { messages, R"("system":[{"type":"image"}])", "system[0].type", "'image'", "text" },
     { responses, R"("max_output_tokens":0)", "max_output_tokens", "0", "a whole number from 1 to " },
@@ -105,8 +105,8 @@ const Row rows[] = {
     { "/tokenize", R"("with_pieces":1)", "with_pieces", "1", "true or false" },
     { "/tokenize", R"("parse_special":1)", "parse_special", "1", "true or false" },
     { "/detokenize", R"("tokens":"a")", "tokens", "'a'", "a list of token ids" },
-    { "/detokenize", R"("tokens":[1,"a"])", "tokens[1]", "'a'", "a token's id" },
-    { "/detokenize", R"("tokens":[4294967296])", "tokens[0]", "4294967296", "a token's id, below 2147483648" },
+    { "/detokenize", R"("tokens":[1,"a"])", "tokens[1]", "'a'", "a token id" },
+    { "/detokenize", R"("tokens":[4294967296])", "tokens[0]", "4294967296", "a token id below 2147483648" },
     /* ---- tools ---- */
     { with_tools, R"("tools":5)", "tools", "5", "a list of tools" },
     { with_tools, R"("tools":[5])", "tools[0]", "5", "an object" },
@@ -159,7 +159,7 @@ const Row rows[] = {
     { chat, R"("messages":[{"role":"assistant","tool_calls":[{"function":"f"}]}])", "messages[0].tool_calls[0].function", "'f'", "an object" },
     { chat, R"("messages":[{"role":"assistant","tool_calls":[{"function":{}}]}])", "messages[0].tool_calls[0].function.name", "missing", "the name of a tool" },
     { chat, R"("messages":[{"role":"assistant","tool_calls":[{"id":7,"function":{"name":"f"}}]}])", "messages[0].tool_calls[0].id", "7", "a string" },
-    { chat, R"("messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":5}}]}])", "messages[0].tool_calls[0].function.arguments", "5", "an object, or one as JSON in a string" },
+    { chat, R"("messages":[{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":5}}]}])", "messages[0].tool_calls[0].function.arguments", "5", "an object, or a string with a JSON object" },
     { messages, R"("messages":[{"role":"user","content":[{"type":"tool_use","name":"f"}]}])", "messages[0].content[0].type", "'tool_use'", "text or tool_result of a user" },
     { messages, R"("messages":[{"role":"assistant","content":[{"type":"tool_result"}]}])", "messages[0].content[0].type", "'tool_result'", "text, tool_use or thinking of an assistant" },
     { messages, R"("messages":[{"role":"assistant","content":[{"type":"thinking"}]}])", "messages[0].content[0].thinking", "missing", "a string" },
@@ -226,12 +226,11 @@ TEST(Refusals, IdsAreBelowTheVocabulary)
     const std::string first = std::to_string(VOCABULARY),
                       last = std::to_string(VOCABULARY - 1);
     const Answer a = s.ask("/detokenize", R"({"tokens":[0,)" + first + "]}");
-    EXPECT_TRUE(has(a.text, "'tokens[1]' is 12, expected a token's id, below 12"))
-        << a.text;
+    EXPECT_TRUE(has(a.text, "'tokens[1]' is 12, expected a token id below 12")) << a.text;
     EXPECT_EQ(s.ask("/detokenize", R"({"tokens":[0,)" + last + "]}").status, 200);
     const std::string body = R"({"prompt":"a","max_tokens":1,"logit_bias":{")";
     const Answer b = s.ask(completions, body + first + "\":1}}");
-    EXPECT_TRUE(has(b.text, "'logit_bias' has the token 12, expected ids below 12"))
+    EXPECT_TRUE(has(b.text, "'logit_bias' has the token id 12, expected ids below 12"))
         << b.text;
     EXPECT_TRUE(has(b.text, R"("param":"logit_bias")")) << b.text;
     EXPECT_EQ(s.ask(completions, body + last + "\":1}}").status, 200);

@@ -478,7 +478,7 @@ TEST_F(Tools, RefusalsNameTheField)
     } rows[] = {
         {says + R"(,"tool_choice":"required"})", "tool_choice", "there are no tools"},
         {says + tool + R"(,"tool_choice":"required","grammar":"root ::= [a]"})",
-         "tool_choice", "another member"},
+         "tool_choice", "cannot be combined"},
         {says + R"(,"tool_choice":"required","tools":[{"type":"function","function":)"
                 R"({"name":"f","parameters":{"properties":{"a":{"contains":{}}}}}}]})",
          "tools[0].function.parameters",
@@ -509,12 +509,12 @@ TEST(ToolsRefused, WhereTheTemplateKnowsNoneOrNoCalls)
     Served none{4, 64, 512, "", "{{ messages[0].content }}"};
     const Answer a = none.ask(chat, body + "\"auto\"}");
     EXPECT_EQ(a.status, 400);
-    EXPECT_TRUE(has(a.text, "knows no tools")) << a.text;
+    EXPECT_TRUE(has(a.text, "does not support tools")) << a.text;
     EXPECT_EQ(none.ask(chat, body + "\"none\"}").status, 200);
     Served no_calls{4, 64, 512, "", "{{ messages[0].content }}{{ tools }}"};
     const Answer b = no_calls.ask(chat, body + "\"required\"}");
     EXPECT_EQ(b.status, 400);
-    EXPECT_TRUE(has(b.text, "how this model writes them is not known")) << b.text;
+    EXPECT_TRUE(has(b.text, "tool calls cannot be forced")) << b.text;
     EXPECT_EQ(no_calls.ask(chat, body + "\"auto\"}").status, 200);
 }
 

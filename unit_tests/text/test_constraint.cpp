@@ -289,8 +289,9 @@ TEST(Constraint, SpecialTokensAreMatchedByTheirNamesOnly)
     const Grammar unknown = Grammar::gbnf("root ::= <nobody>");
     Constraint d(unknown, t);
     EXPECT_EQ(d.status, XM_INVALID);
-    EXPECT_STREQ(d.err.text,
-                 "the grammar names a token <nobody>, which the tokenizer does not have");
+    EXPECT_STREQ(
+        d.err.text,
+        "the grammar names the token <nobody>, which the tokenizer does not have");
     const Grammar beyond = Grammar::gbnf("root ::= <[100000]>");
     Constraint e(beyond, t);
     EXPECT_EQ(e.status, XM_INVALID);

@@ -75,37 +75,40 @@ TEST(Gbnf, MatchesWhatTheGrammarSays)
 const struct {
     const char *grammar, *sentence;
 } wrong_cases[] = {
-    {"", "grammar: there is no rule 'root', which is the whole text"},
-    {"a ::= \"b\"", "grammar: there is no rule 'root', which is the whole text"},
+    {"", "grammar: there is no rule 'root', which must describe the whole text"},
+    {"a ::= \"b\"",
+     "grammar: there is no rule 'root', which must describe the whole text"},
     {"root ::= \"b", "grammar, line 1, column 10: this text has no closing \""},
     {"root ::= x\nroot ::= y",
-     "grammar, line 2, column 1: there is a rule of this name already"},
+     "grammar, line 2, column 1: a rule with this name is defined already"},
     {"root ::= \"é\" x", "grammar, line 1, column 14: there is no rule 'x'"},
-    {"root ::= [a", "grammar, line 1, column 10: this class has no closing ]"},
-    {"root ::= [b-a]", "grammar, line 1, column 12: the range ends before it begins"},
+    {"root ::= [a", "grammar, line 1, column 10: this character class has no closing ]"},
+    {"root ::= [b-a]",
+     "grammar, line 1, column 12: the end of the range comes before its start"},
     {"root ::= (\"a\"", "grammar, line 1, column 10: this group has no closing )"},
     {"root ::= \"a\")", "grammar, line 1, column 13: expected the end of the rule"},
-    {"root ::= \"a\"{3,2}",
-     "grammar, line 1, column 13: the repetition's most is below its least"},
+    {"root ::= \"a\"{3,2}", "grammar, line 1, column 13: the upper bound of the "
+                            "repetition is below its lower bound"},
     {"root ::= \"a\"{2", "grammar, line 1, column 13: this repetition has no closing }"},
     {"root ::= \"\\q\"",
      "grammar, line 1, column 12: unknown escape; \\n \\r \\t \\\\ \\\" \\[ \\] "
      "\\xHH \\uHHHH \\UHHHHHHHH are known"},
     {"root ::= \"\\ud800\"",
-     "grammar, line 1, column 13: the escape is no character of Unicode"},
-    {"root = \"a\"", "grammar, line 1, column 6: expected ::= behind the name of a rule"},
+     "grammar, line 1, column 13: the escape is not a Unicode character"},
+    {"root = \"a\"", "grammar, line 1, column 6: expected ::= after the name of a rule"},
     {"\n ::= \"a\"", "grammar, line 2, column 2: expected the name of a rule"},
-    {"root ::= !<a>", "grammar, line 1, column 10: all tokens but one are not supported"},
-    {"root ::= <a", "grammar, line 1, column 10: this token has no name and closing >"},
-    {"root ::= \"\xff\"", "grammar, line 1, column 11: the bytes are no UTF-8 text"},
+    {"root ::= !<a>",
+     "grammar, line 1, column 10: the negation of a token is not supported"},
+    {"root ::= <a", "grammar, line 1, column 10: this token has no name or no closing >"},
+    {"root ::= \"\xff\"", "grammar, line 1, column 11: the bytes are not UTF-8 text"},
     {"root ::= root \"a\" | \"b\"",
      "the grammar is left-recursive: the rule 'root' can begin with itself"},
     {"root ::= \"x\"? a\na ::= root \"a\" | \"b\"",
      "the grammar is left-recursive: the rule 'root' can begin with itself"},
-    {"root ::= \"x\" root", "the grammar matches no text at all"},
-    {"root ::= \"x\" [^\\x00-\\U0010FFFF]", "the grammar matches no text at all"},
-    {"root ::= (\"a\"?){1,100000}",
-     "the grammar repeats up to 100000 times what may be empty"},
+    {"root ::= \"x\" root", "the grammar matches no text"},
+    {"root ::= \"x\" [^\\x00-\\U0010FFFF]", "the grammar matches no text"},
+    {"root ::= (\"a\"?){1,100000}", "the grammar repeats an item that can be empty up to "
+                                    "100000 times, which is not supported"},
 };
 
 TEST(Gbnf, SaysWhatIsWrong)
@@ -166,7 +169,7 @@ TEST(Gbnf, NestedTextsEndAtTheBoundOfOpenRules)
     const std::string deep(2000000, '[');
     EXPECT_EQ(xm_grammar_matches(g.g, deep.data(), deep.size(), &matches, &err),
               XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "the text nests the grammar's rules too deeply");
+    EXPECT_STREQ(err.text, "the text nests the rules of the grammar too deeply");
     EXPECT_FALSE(matches);
 }
 
@@ -180,7 +183,9 @@ TEST(Gbnf, ManyWaysAtOnceFailWithASentence)
     const std::string text(40, 'x');
     EXPECT_EQ(xm_grammar_matches(g.g, text.data(), text.size(), &matches, &err),
               XM_UNSUPPORTED);
-    EXPECT_STREQ(err.text, "the grammar can read this text in too many ways at once");
+    EXPECT_STREQ(
+        err.text,
+        "the grammar is too ambiguous: it can read this text in too many ways at once");
 }
 
 TEST(Gbnf, FailsCleanlyWithoutMemory)

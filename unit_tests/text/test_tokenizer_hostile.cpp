@@ -84,7 +84,7 @@ const std::vector<bad_file> bad_files = {
      "deep"},
     {"NormalizersOneTooDeep",
      with("\"normalizer\":" + nested("Sequence", "normalizers", 9)), XM_UNSUPPORTED,
-     "sequences in sequences, 8 deep"},
+     "sequences are nested deeper than 8 levels"},
     {"PreTokenizersTooDeep",
      with("\"pre_tokenizer\":" + nested("Sequence", "pretokenizers", 1000)),
      XM_UNSUPPORTED, "deep"},

@@ -184,7 +184,7 @@ check(struct reading *r, const struct xm_kv_pool *pool, struct xm_error *err)
     }
     return fits && need == r->n_bytes
                ? XM_OK
-               : xm_fail(err, XM_INVALID, "the pages are of another KV cache");
+               : xm_fail(err, XM_INVALID, "the saved pages belong to another KV cache");
 }
 
 /* Returns whether the bytes have, for each group, all pages that sequence s has reserved for its

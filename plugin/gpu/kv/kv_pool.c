@@ -34,7 +34,7 @@ group_layers(struct xm_kv_pool *pool, const struct xm_kv_need *layers,
         pool->layer_page[i] = layers[i].page_bytes;
         if (!xm_add_size(group->page_bytes, layers[i].page_bytes, &group->page_bytes))
             return xm_fail(err, XM_NO_MEMORY,
-                           "a page of the KV cache has more bytes than 64 bits can say");
+                           "the size of a page of the KV cache overflows");
     }
     return XM_OK;
 }
@@ -254,12 +254,13 @@ static enum xm_status
 refuse(const struct xm_kv_pool *pool, const struct xm_kv_group *g, struct xm_error *err)
 {
     const double mib = 1048576.0;
-    return xm_fail(err, XM_NO_MEMORY,
-                   "the KV cache is full: %.1f of %.1f MiB are taken, all %" PRIu64
-                   " pages of %u positions are used; shorter or fewer sequences, or a "
-                   "larger XM_KV_MEMORY",
-                   (double)pool->bytes / mib, (double)pool->budget / mib, g->n_pages,
-                   pool->page_tokens);
+    return xm_fail(
+        err, XM_NO_MEMORY,
+        "the KV cache is full: %.1f of %.1f MiB are allocated, and all %" PRIu64
+        " pages of %u positions are in use; run shorter or fewer sequences, or set a "
+        "larger XM_KV_MEMORY",
+        (double)pool->bytes / mib, (double)pool->budget / mib, g->n_pages,
+        pool->page_tokens);
 }
 
 /* Returns `pages`, or fewer if a layer's buffer would be larger than the device's largest

@@ -379,8 +379,8 @@ xm_kv_sequence_reserve(struct xm_kv_sequence *s, uint64_t tokens, struct xm_queu
     const uint64_t end = s->past + s->pending;
     if (tokens > INT32_MAX || end > INT32_MAX - tokens)
         return xm_fail(err, XM_INVALID,
-                       "a sequence of %" PRIu64 " positions and %" PRIu64
-                       " more; 2^31 - 1 are possible",
+                       "a sequence of %" PRIu64 " positions cannot grow by %" PRIu64
+                       ": at most 2^31 - 1 positions are supported",
                        end, tokens);
     enum xm_status status = XM_OK;
     lock(s);
@@ -420,7 +420,8 @@ xm_kv_sequence_reserve_pages(struct xm_kv_sequence *s, uint64_t pages,
     enum xm_status status = XM_OK;
     if (pages > INT32_MAX / s->pool->page_tokens)
         return xm_fail(err, XM_INVALID,
-                       "a sequence of %" PRIu64 " pages; 2^31 - 1 positions are possible",
+                       "a sequence of %" PRIu64
+                       " pages is too long: at most 2^31 - 1 positions are supported",
                        pages);
     lock(s);
     for (uint32_t g = 0; g < s->pool->n_groups && status == XM_OK; g++)

@@ -123,7 +123,7 @@ function requestOf() {
 
 const SHORTEST = 200; // ms; shorter times say nothing about the server's speed
 
-// "12 tokens, 34.5 tokens/s, the first after 0.21 s; 40 of 52 prompt tokens from the cache"
+// "12 tokens, 34.5 tokens/s, first token after 0.21 s; 40 of 52 prompt tokens from the cache"
 function statsOf(times, usage, finish) {
   if (!times.first) return "";
   const n = usage?.completion_tokens ?? times.n;
@@ -131,10 +131,10 @@ function statsOf(times, usage, finish) {
   if (n > 1 && times.last - times.first > SHORTEST) {
     parts.push(`${(((n - 1) * 1000) / (times.last - times.first)).toFixed(1)} tokens/s`);
   }
-  parts.push(`the first after ${((times.first - times.start) / 1000).toFixed(2)} s`);
+  parts.push(`first token after ${((times.first - times.start) / 1000).toFixed(2)} s`);
   const cached = usage?.prompt_tokens_details?.cached_tokens;
   const more = cached ? `; ${cached} of ${usage.prompt_tokens} prompt tokens from the cache` : "";
-  return parts.join(", ") + more + (finish === "length" ? "; cut by its length" : "");
+  return parts.join(", ") + more + (finish === "length" ? "; cut at the maximum length" : "");
 }
 
 function setRunning(controller) {

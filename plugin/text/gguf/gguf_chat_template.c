@@ -54,7 +54,7 @@ set_tokens(const struct xm_gguf *g, struct xm_chat_template *tmpl, struct xm_err
     }
     yyjson_mut_doc_free(doc);
     xm_chat_template_set_tokens(tmpl, tokens);
-    return s == XM_NO_MEMORY ? xm_fail(err, s, "no memory for special tokens") : s;
+    return s == XM_NO_MEMORY ? xm_fail(err, s, "out of memory for special tokens") : s;
 }
 
 static enum xm_status
@@ -92,7 +92,8 @@ xm_gguf_chat_template(const struct xm_gguf *g, struct xm_chat_template **out,
     while (i < XM_ARRAY_LEN(template_keys) && !xm_gguf_has(g, template_keys[i]))
         i++;
     if (i == XM_ARRAY_LEN(template_keys))
-        return xm_fail(err, XM_NOT_FOUND, "no chat template: key '%s' is not there",
+        return xm_fail(err, XM_NOT_FOUND,
+                       "there is no chat template: key '%s' is missing",
                        template_keys[0]);
     return add_file_tokens(g, load(g, template_keys[i], out, err), out, err);
 }

@@ -22,15 +22,16 @@ read_type(const struct xm_gguf *g, const char *key, enum xm_pooling *out,
     uint32_t type = 0;
     XM_TRY(xm_gguf_u32(g, key, &type, err));
     if (type >= XM_ARRAY_LEN(types))
-        return xm_fail(err, XM_UNSUPPORTED,
-                       "key '%s': pooling %u is not known; last and mean are supported",
-                       key, type);
+        return xm_fail(
+            err, XM_UNSUPPORTED,
+            "key '%s': pooling %u is not supported; last and mean are supported", key,
+            type);
     *out = types[type].pooling;
-    return types[type].is_done
-               ? XM_OK
-               : xm_fail(err, XM_UNSUPPORTED,
-                         "key '%s': pooling '%s' is not supported; last and mean are",
-                         key, types[type].name);
+    return types[type].is_done ? XM_OK
+                               : xm_fail(err, XM_UNSUPPORTED,
+                                         "key '%s': pooling '%s' is not supported; last "
+                                         "and mean are supported",
+                                         key, types[type].name);
 }
 
 enum xm_status

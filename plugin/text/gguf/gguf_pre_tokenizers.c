@@ -177,11 +177,10 @@ refuse(struct xm_slice name, struct xm_error *err)
     struct xm_strbuf known = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(rows); i++)
         xm_strbuf_printf(&known, "%s%s", i ? ", " : "", rows[i].names[0]);
-    xm_fail(
-        err, XM_UNSUPPORTED,
-        "key 'tokenizer.ggml.pre': no way to cut texts is known by the name '%s'; known "
-        "are %s, and their other names",
-        xm_utf8_shown(name).text, xm_strbuf_text(&known));
+    xm_fail(err, XM_UNSUPPORTED,
+            "key 'tokenizer.ggml.pre': the pre-tokenizer '%s' is not supported; "
+            "supported are %s, and their aliases",
+            xm_utf8_shown(name).text, xm_strbuf_text(&known));
     xm_strbuf_free(&known);
     return XM_UNSUPPORTED;
 }

@@ -40,8 +40,9 @@ xm_gguf_tokens(const struct xm_gguf *g, struct xm_gguf_values *out, struct xm_er
     XM_TRY(xm_gguf_need(g, tokens_key, err));
     XM_TRY(xm_gguf_list(g, tokens_key, out, err));
     if (out->element != XM_STRING)
-        return xm_fail(err, XM_INVALID, "key '%s': expected texts, found values %s",
-                       tokens_key, xm_gguf_element_text(out->element));
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': expected texts, found values of type %s", tokens_key,
+                       xm_gguf_element_text(out->element));
     if (out->n == 0 || out->n > XM_MAX_TOKENS)
         return xm_fail(err, XM_INVALID,
                        "key '%s': expected 1 to %d texts, found %" PRIu64, tokens_key,
@@ -81,7 +82,7 @@ load_id(const struct xm_gguf *g, const char *key, bool may_be_wrong, uint64_t n_
         *out = (int32_t)id;
     else if (!may_be_wrong)
         return xm_fail(err, XM_INVALID,
-                       "key '%s': expected the number of one of %" PRIu64
+                       "key '%s': expected the id of one of %" PRIu64
                        " tokens, found %" PRId64,
                        key, n_tokens, id);
     return XM_OK;

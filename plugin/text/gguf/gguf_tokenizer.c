@@ -122,8 +122,9 @@ load_gpt2(struct loading *l)
         XM_TRY(xm_gguf_text(l->g, key, &name, l->err));
     else
         xm_log(XM_LOG_WARNING,
-               "key '%s' is missing: texts are cut as by 'default', and token ids may "
-               "differ from the model's; files of newer converters have the key",
+               "key '%s' is missing: the pre-tokenizer 'default' is used, and token ids "
+               "may differ from those of the model; convert the model again with a newer "
+               "converter, which writes this key",
                key);
     return load_cut_texts(l, name);
 }
@@ -227,7 +228,7 @@ find_kind(const struct xm_gguf *g, const struct kind **out, struct xm_error *err
     static const char key[] = "tokenizer.ggml.model";
     struct xm_slice name = {0};
     if (!xm_gguf_has(g, key))
-        return xm_fail(err, XM_NOT_FOUND, "it has no tokenizer: key '%s' is not there",
+        return xm_fail(err, XM_NOT_FOUND, "it has no tokenizer: key '%s' is missing",
                        key);
     XM_TRY(xm_gguf_text(g, key, &name, err));
     if (xm_gguf_is_no_tokenizer(name))
@@ -241,7 +242,7 @@ find_kind(const struct xm_gguf *g, const struct kind **out, struct xm_error *err
     struct xm_strbuf known = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(kinds); i++)
         xm_strbuf_printf(&known, "%s%s", i ? ", " : "", kinds[i].name);
-    xm_fail(err, XM_UNSUPPORTED, "key '%s': '%s' is not supported; known are %s", key,
+    xm_fail(err, XM_UNSUPPORTED, "key '%s': '%s' is not supported; supported are %s", key,
             xm_utf8_shown(name).text, xm_strbuf_text(&known));
     xm_strbuf_free(&known);
     return XM_UNSUPPORTED;
@@ -256,11 +257,11 @@ add_around(struct loading *l, const char *key, bool adds, const char *id_key, in
     if (!adds)
         return XM_OK;
     if (id < 0)
-        return xm_fail(l->err, XM_INVALID, "key '%s' is missing, and '%s' needs it",
+        return xm_fail(l->err, XM_INVALID, "key '%s' is missing, but '%s' needs it",
                        id_key, key);
     if (!xm_vocab_get(&l->t->vocab, id))
-        return xm_fail(l->err, XM_INVALID, "key '%s': token %d is an unused one", id_key,
-                       id);
+        return xm_fail(l->err, XM_INVALID, "key '%s': token %d is an unused token",
+                       id_key, id);
     return xm_token_list_add(list, id) ? XM_OK : xm_no_memory(l->err, "special tokens");
 }
 

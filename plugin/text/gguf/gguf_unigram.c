@@ -45,8 +45,8 @@ xm_gguf_load_unigram(const struct xm_gguf *g, int32_t unk, struct xm_tokenizer *
             xm_unigram_add(&t->unigram, (int32_t)i, (double)score);
     }
     if (t->unigram.n == 0)
-        return xm_fail(err, XM_INVALID, "key '%s': no token is a piece of texts",
-                       types_key);
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': no token is a normal or user-defined piece", types_key);
     xm_unigram_finish(&t->unigram, unk, true);
     return XM_OK;
 }
@@ -64,7 +64,8 @@ xm_gguf_load_charsmap(const struct xm_gguf *g, struct xm_tokenizer *t,
     if (values.n == 0)
         return XM_OK;
     if (values.element != XM_I8 && values.element != XM_U8)
-        return xm_fail(err, XM_INVALID, "key '%s': expected bytes, found values %s", key,
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': expected bytes, found values of type %s", key,
                        xm_gguf_element_text(values.element));
     XM_TRY(xm_charsmap_create_of(values.bytes.p, (size_t)values.n, &map, err));
     return xm_normalizer_add_map(&t->normalizer, map, err);

@@ -49,8 +49,9 @@ add_token(struct xm_tokenizer *t, struct xm_slice text, int32_t id, uint32_t typ
           bool own_are_special, struct xm_error *err)
 {
     if (type >= N_TYPES)
-        return xm_fail(err, XM_INVALID, "expected a type from 0 to %d, found %" PRIu32,
-                       N_TYPES - 1, type);
+        return xm_fail(err, XM_INVALID,
+                       "expected a token type from 0 to %d, found %" PRIu32, N_TYPES - 1,
+                       type);
     if (type == UNUSED || type == UNDEFINED || text.n == 0)
         return XM_OK;
     XM_TRY(xm_vocab_add_repeatable(&t->vocab, text, id, XM_REPEAT_FINDS_FIRST, err));
@@ -94,7 +95,7 @@ cut_merge(struct xm_slice merge, struct xm_slice *left, struct xm_slice *right,
 {
     const char *space = merge.n > 1 ? memchr(merge.text + 1, ' ', merge.n - 1) : NULL;
     if (!space)
-        return xm_fail(err, XM_INVALID, "expected two parts with a space between");
+        return xm_fail(err, XM_INVALID, "expected two parts with a space between them");
     const size_t n = (size_t)(space - merge.text);
     *left = xm_slice_of(merge.text, n);
     *right = xm_slice_of(space + 1, merge.n - n - 1);
@@ -111,7 +112,8 @@ xm_gguf_load_merges(const struct xm_gguf *g, struct xm_bpe *bpe, struct xm_error
     XM_TRY(xm_gguf_need(g, key, err));
     XM_TRY(xm_gguf_list(g, key, &merges, err));
     if (merges.element != XM_STRING)
-        return xm_fail(err, XM_INVALID, "key '%s': expected texts, found values %s", key,
+        return xm_fail(err, XM_INVALID,
+                       "key '%s': expected texts, found values of type %s", key,
                        xm_gguf_element_text(merges.element));
     const uint64_t n = merges.n;
     for (uint64_t i = 0; s == XM_OK && i < n; i++) {

@@ -202,7 +202,7 @@ xm_jinja_path(struct xm_jinja_run *r, value v, value path, const value *other, v
     struct xm_slice rest = path.text;
     *out = v;
     if (!one && path.kind != XM_JINJA_STRING)
-        return xm_jinja_fail(r, "an attribute is %s, expected its name",
+        return xm_jinja_fail(r, "the name of an attribute is %s, expected a string",
                              xm_jinja_kind_name(path.kind));
     for (bool more = true; more;) {
         const char *dot = !one && rest.n > 0 ? memchr(rest.text, '.', rest.n) : NULL;
@@ -251,7 +251,7 @@ find_range(struct xm_jinja_run *r, const value bounds[3], int64_t n, struct rang
     for (int i = 0; i < 3; i++) {
         bool given = bounds[i].kind != XM_JINJA_ABSENT && bounds[i].kind != XM_JINJA_NONE;
         if (given && bounds[i].kind != XM_JINJA_INT && bounds[i].kind != XM_JINJA_BOOL)
-            return xm_jinja_fail(r, "a slice is bounded by %s, expected an integer",
+            return xm_jinja_fail(r, "the bound of a slice is %s, expected an integer",
                                  xm_jinja_kind_name(bounds[i].kind));
     }
     bool has_start = xm_jinja_is_number(bounds[0]);
@@ -301,7 +301,7 @@ xm_jinja_slice(struct xm_jinja_run *r, value v, const value bounds[3], value *ou
     if (v.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, v.text);
     if (!xm_jinja_is_list(v) && v.kind != XM_JINJA_STRING && v.kind != XM_JINJA_RANGE)
-        return xm_jinja_fail(r, "a slice of %s", xm_jinja_kind_name(v.kind));
+        return xm_jinja_fail(r, "%s cannot be sliced", xm_jinja_kind_name(v.kind));
     XM_TRY(xm_jinja_length(r, v, &n));
     XM_TRY(find_range(r, bounds, n, &range));
     if (v.kind == XM_JINJA_RANGE) {

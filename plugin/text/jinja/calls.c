@@ -69,12 +69,12 @@ static enum xm_status
 add_spread_dict(struct xm_jinja_run *r, struct collected *c, value v)
 {
     if (v.kind != XM_JINJA_DICT)
-        return xm_jinja_fail(r, "'**' before %s, expected a mapping",
+        return xm_jinja_fail(r, "'**' is applied to %s, expected a mapping",
                              xm_jinja_kind_name(v.kind));
     for (size_t i = 0; i < v.dict->n; i++) {
         const value key = v.dict->keys[i];
         if (key.kind != XM_JINJA_STRING)
-            return xm_jinja_fail(r, "the name of an argument is %s",
+            return xm_jinja_fail(r, "the name of an argument is %s, expected a string",
                                  xm_jinja_kind_name(key.kind));
         XM_TRY(add_arg(r, c, key.text, v.dict->values[i]));
     }
@@ -121,7 +121,7 @@ xm_jinja_evaluate_args(struct xm_jinja_run *r, node *list, struct xm_jinja_args 
 static enum xm_status
 fail_argument(struct xm_jinja_run *r, const char *function, struct xm_slice name)
 {
-    return xm_jinja_fail(r, "%s has no parameter '%.*s', or has it twice", function,
+    return xm_jinja_fail(r, "%s has no parameter '%.*s', or it is given twice", function,
                          shown(name), name.text);
 }
 

@@ -267,7 +267,7 @@ xm_jinja_replace(struct xm_jinja_run *r, struct xm_slice s, struct xm_slice old,
         status = replace_all(r, s, pair, count, &b);
     else if (!xm_mul_size(s.n + 1, to.n + 1, &size) || size > r->limits->output_bytes)
         status =
-            xm_jinja_fail(r, "a text of more than %zu bytes", r->limits->output_bytes);
+            xm_jinja_fail(r, "a text has more than %zu bytes", r->limits->output_bytes);
     else
         insert_everywhere(r, s, to, count, &b);
     if (status == XM_OK)

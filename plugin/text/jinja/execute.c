@@ -57,7 +57,7 @@ assign_attribute(struct xm_jinja_run *r, node *target, value v)
     value of;
     XM_TRY(xm_jinja_evaluate(r, target->in[0], &of));
     if (of.kind != XM_JINJA_NAMESPACE)
-        return xm_jinja_fail(r, "an attribute of %s cannot be set, expected a namespace",
+        return xm_jinja_fail(r, "an attribute of %s cannot be set; expected a namespace",
                              xm_jinja_kind_name(of.kind));
     return xm_jinja_dict_put(r, of.dict, xm_jinja_text(target->name), v);
 }
@@ -81,7 +81,8 @@ assign(struct xm_jinja_run *r, node *target, value v)
     for (node *t = target->args; t; t = t->next)
         n++;
     if (n != items->n)
-        return xm_jinja_fail(r, "%zu values for %zu names", items->n, n);
+        return xm_jinja_fail(r, "%zu values cannot be assigned to %zu names", items->n,
+                             n);
     for (node *t = target->args; t; t = t->next)
         XM_TRY(assign(r, t, items->items[i++]));
     return XM_OK;
@@ -220,9 +221,9 @@ xm_jinja_call_loop(struct xm_jinja_run *r, const struct xm_jinja_loop *loop,
     struct xm_jinja_frame *inside = r->frame;
     struct xm_jinja_buffer text = {0}, *outside = r->out;
     if (!loop->node->is_recursive)
-        return xm_jinja_fail(r, "loop() needs a loop that is marked as recursive");
+        return xm_jinja_fail(r, "loop() can be called only in a recursive loop");
     if (args->n != 1 || args->n_positional != 1)
-        return xm_jinja_fail(r, "loop() takes the items, and nothing else");
+        return xm_jinja_fail(r, "loop() takes one argument, the items");
     r->frame = loop->scope;
     r->out = &text;
     const enum xm_status s = run_loop(r, loop->node, args->values[0], loop->depth + 1);

@@ -235,7 +235,8 @@ filter_round(struct xm_jinja_run *r, value self, args *a, value *out)
         return xm_jinja_fail(r, "round needs a number, found %s",
                              xm_jinja_kind_name(self.kind));
     if (precision < -300 || precision > 300)
-        return xm_jinja_fail(r, "round to %lld digits", (long long)precision);
+        return xm_jinja_fail(r, "round: %lld digits are not supported",
+                             (long long)precision);
     double real = xm_jinja_to_double(self), scale = pow(10.0, (double)precision);
     if (xm_jinja_is(method, "common")) {
         if (self.kind == XM_JINJA_FLOAT && isfinite(real))
@@ -247,7 +248,7 @@ filter_round(struct xm_jinja_run *r, value self, args *a, value *out)
     }
     bool up = xm_jinja_is(method, "ceil");
     if (!up && !xm_jinja_is(method, "floor"))
-        return xm_jinja_fail(r, "round knows common, ceil and floor");
+        return xm_jinja_fail(r, "round: the method must be common, ceil or floor");
     const double whole = up ? ceil(real * scale) : floor(real * scale);
     *out = xm_jinja_float((whole == 0.0 ? 0.0 : whole) / scale); /* turns -0 into 0 */
     return XM_OK;
@@ -302,8 +303,8 @@ filter_format(struct xm_jinja_run *r, value self, args *a, value *out)
     XM_TRY(xm_jinja_to_text(r, self, &s));
     if (a->n > a->n_positional) {
         if (a->n_positional > 0)
-            return xm_jinja_fail(r,
-                                 "format takes values with names or without, not both");
+            return xm_jinja_fail(
+                r, "format takes either positional or named values, not both");
         XM_TRY(xm_jinja_new_dict(r, &dict));
         for (size_t i = 0; i < a->n; i++)
             XM_TRY(xm_jinja_dict_put(r, dict, xm_jinja_text(a->names[i]), a->values[i]));

@@ -18,7 +18,8 @@ read_number(struct xm_jinja_run *r, value v, int64_t *out)
     XM_TRY(xm_jinja_read_size(r, v, out));
     return *out >= 1 && *out <= MAX_GROUPS
                ? XM_OK
-               : xm_jinja_fail(r, "batch and slice need a number of 1 to %d", MAX_GROUPS);
+               : xm_jinja_fail(r, "batch and slice need a number from 1 to %d",
+                               MAX_GROUPS);
 }
 
 static enum xm_status

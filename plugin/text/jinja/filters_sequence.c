@@ -68,7 +68,7 @@ filter_random(struct xm_jinja_run *r, value self, args *a, value *out)
     const bool has_items = self.kind == XM_JINJA_STRING || xm_jinja_is_list(self) ||
                            self.kind == XM_JINJA_RANGE || self.kind == XM_JINJA_UNDEFINED;
     if (!has_items)
-        return xm_jinja_fail(r, "random of %s, expected a list or a string",
+        return xm_jinja_fail(r, "random is applied to %s, expected a list or a string",
                              xm_jinja_kind_name(self.kind));
     XM_TRY(xm_jinja_iterate(r, self, &items));
     *out = items->n > 0 ? items->items[xm_hash_number(r->n_choices++) % items->n]
@@ -95,7 +95,7 @@ filter_items(struct xm_jinja_run *r, value self, args *a, value *out)
     (void)a;
     struct xm_jinja_list *pairs = NULL;
     if (self.kind != XM_JINJA_DICT && self.kind != XM_JINJA_UNDEFINED)
-        return xm_jinja_fail(r, "items of %s, expected a mapping",
+        return xm_jinja_fail(r, "items is applied to %s, expected a mapping",
                              xm_jinja_kind_name(self.kind));
     XM_TRY(xm_jinja_new_list(r, self.kind == XM_JINJA_DICT ? self.dict->n : 0, &pairs));
     for (size_t i = 0; i < pairs->n; i++)
@@ -266,7 +266,7 @@ filter_dictsort(struct xm_jinja_run *r, value self, args *a, value *out)
         !(named && xm_jinja_is(a->values[1].text, "key")))
         return xm_jinja_fail(r, "dictsort sorts by 'key' or 'value'");
     if (self.kind != XM_JINJA_DICT)
-        return xm_jinja_fail(r, "dictsort of %s, expected a mapping",
+        return xm_jinja_fail(r, "dictsort is applied to %s, expected a mapping",
                              xm_jinja_kind_name(self.kind));
     XM_TRY(filter_items(r, self, a, &pairs));
     XM_TRY(xm_jinja_sort(r, pairs.list, &key, xm_jinja_truth(a->values[2]), &sorted));
@@ -343,7 +343,7 @@ filter_sum(struct xm_jinja_run *r, value self, args *a, value *out)
     value sum = a->values[1].kind == XM_JINJA_ABSENT ? xm_jinja_int(0) : a->values[1];
     XM_TRY(xm_jinja_iterate(r, self, &items));
     if (sum.kind == XM_JINJA_STRING)
-        return xm_jinja_fail(r, "sum of strings: join them");
+        return xm_jinja_fail(r, "strings cannot be summed: use join");
     for (size_t i = 0; i < items->n; i++) {
         value item = items->items[i];
         XM_TRY(xm_jinja_charge(r, 1));

@@ -69,7 +69,9 @@ xm_jinja_read_indentation(struct xm_jinja_run *r, value width, int64_t none,
     if (width.kind != XM_JINJA_STRING) {
         int64_t n = width.kind == XM_JINJA_INT ? width.integer : none;
         if (n > 1024)
-            return xm_jinja_fail(r, "an indentation of %lld, at most 1024", (long long)n);
+            return xm_jinja_fail(
+                r, "an indentation has %lld characters, at most 1024 are supported",
+                (long long)n);
         add_repeated(r, &b, xm_slice_of(" ", 1), n);
         XM_TRY(xm_jinja_take_text(r, &b, &v));
     }
@@ -131,8 +133,9 @@ filter_center(struct xm_jinja_run *r, value self, args *a, value *out)
     XM_TRY(xm_jinja_read_size(r, a->values[0], &width));
     XM_TRY(xm_jinja_to_text(r, self, &s));
     if (width > 100000)
-        return xm_jinja_fail(r, "center to %lld characters, at most 100000",
-                             (long long)width);
+        return xm_jinja_fail(
+            r, "center: the width is %lld characters, at most 100000 are supported",
+            (long long)width);
     int64_t n = (int64_t)xm_jinja_count(s), room = width > n ? width - n : 0;
     int64_t left = room / 2 + (room & width & 1);
     add_repeated(r, &b, xm_slice_of(" ", 1), left);
@@ -158,7 +161,9 @@ filter_truncate(struct xm_jinja_run *r, value self, args *a, value *out)
         XM_TRY(xm_jinja_read_size(r, a->values[3], &leeway));
     const int64_t n_end = (int64_t)xm_jinja_count(end);
     if (length < n_end || leeway < 0)
-        return xm_jinja_fail(r, "truncate to %lld characters, which has %lld at its end",
+        return xm_jinja_fail(r,
+                             "truncate: the length of %lld characters is less than the "
+                             "%lld characters of the end text",
                              (long long)length, (long long)n_end);
     *out = self;
     if (self.kind == XM_JINJA_UNDEFINED)
@@ -322,7 +327,7 @@ filter_xmlattr(struct xm_jinja_run *r, value self, args *a, value *out)
         a->values[0].kind == XM_JINJA_ABSENT || xm_jinja_truth(a->values[0]);
     enum xm_status s = XM_OK;
     if (self.kind != XM_JINJA_DICT)
-        return xm_jinja_fail(r, "xmlattr of %s, expected a mapping",
+        return xm_jinja_fail(r, "xmlattr is applied to %s, expected a mapping",
                              xm_jinja_kind_name(self.kind));
     for (size_t i = 0; i < self.dict->n && s == XM_OK; i++) {
         const value v = self.dict->values[i];

@@ -341,7 +341,7 @@ read_schemes(struct links *l, value schemes)
             return xm_jinja_fail_not_text(l->r, v);
         XM_TRY(matches(l, SCHEME, v.text, &is_one));
         if (!is_one)
-            return xm_jinja_fail(l->r, "urlize: '%s' is not the beginning of an address",
+            return xm_jinja_fail(l->r, "urlize: '%s' is not a valid scheme of an address",
                                  xm_utf8_shown(v.text).text);
     }
     return XM_OK;

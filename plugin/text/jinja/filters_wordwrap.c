@@ -242,8 +242,9 @@ xm_jinja_filter_wordwrap(struct xm_jinja_run *r, value self, args *a, value *out
         w.between = a->values[2].text;
     }
     if (width <= 0 && self.text.n > 0)
-        return xm_jinja_fail(r, "wordwrap to lines of %lld characters, at least 1",
-                             (long long)width);
+        return xm_jinja_fail(
+            r, "wordwrap: the width is %lld characters, expected at least 1",
+            (long long)width);
     w.width = (size_t)width;
     const enum xm_status status = wrap_lines(r, &w, self.text, &b);
     if (status == XM_OK)

@@ -39,12 +39,12 @@ read_spec(struct xm_jinja_run *r, struct xm_slice s, struct xm_jinja_field *f)
     if (xm_jinja_peek(s, at) == '.') {
         at++;
         if (!xm_jinja_read_count(s, &at, &f->precision))
-            return xm_jinja_fail(r, "a format has no precision behind '.'");
+            return xm_jinja_fail(r, "a format has no precision after '.'");
     }
     if (at < s.n)
         f->type = s.text[at++];
     if (at < s.n || (f->type && !strchr("bdeEfFgGnosxX%", f->type)))
-        return xm_jinja_fail(r, "a format specification that does not exist");
+        return xm_jinja_fail(r, "a format specification is not valid");
     return xm_jinja_check_field(r, f);
 }
 
@@ -118,7 +118,7 @@ brace_field(struct xm_jinja_run *r, struct xm_slice s, const struct xm_jinja_arg
         else if (c == 'r' || c == 'a')
             XM_TRY(xm_jinja_repr_text(r, v, &v));
         else
-            return xm_jinja_fail(r, "a conversion that is none of !r, !s and !a");
+            return xm_jinja_fail(r, "a conversion of a format is not !r, !s or !a");
     }
     const size_t spec = name < s.n ? name + 1 : s.n;
     XM_TRY(read_spec(r, xm_slice_of(s.text + spec, s.n - spec), &f));
@@ -128,7 +128,8 @@ brace_field(struct xm_jinja_run *r, struct xm_slice s, const struct xm_jinja_arg
         return xm_jinja_fail_format_type(r, f.type, v);
     if (v.kind == XM_JINJA_STRING &&
         (f.grouping || f.has_sign || f.alternate || f.align == '='))
-        return xm_jinja_fail(r, "a sign, '#', '=' or grouping in the format of a string");
+        return xm_jinja_fail(
+            r, "the format of a string cannot have a sign, '#', '=' or grouping");
     if (f.has_zeros && v.kind != XM_JINJA_STRING)
         f.align = '=';
     /* "True" is written only without a format */
@@ -164,7 +165,7 @@ brace_all(struct xm_jinja_run *r, struct xm_slice s, const struct xm_jinja_args 
         while (end < s.n && s.text[end] != '}')
             end++;
         if (c == '}' || end == s.n)
-            return xm_jinja_fail(r, "a single '%c' in a format", c);
+            return xm_jinja_fail(r, "a format has a single '%c'", c);
         XM_TRY(brace_field(r, xm_slice_of(s.text + at, end - at), a, &next, b));
         at = end + 1;
     }

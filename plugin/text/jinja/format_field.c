@@ -14,8 +14,8 @@ typedef struct xm_jinja_value value;
 enum xm_status
 xm_jinja_fail_format_type(struct xm_jinja_run *r, char type, value v)
 {
-    return xm_jinja_fail(r, "format code '%c' for %s", type ? type : 's',
-                         xm_jinja_kind_name(v.kind));
+    return xm_jinja_fail(r, "the format code '%c' cannot be used for %s",
+                         type ? type : 's', xm_jinja_kind_name(v.kind));
 }
 
 /* Writes the digits of an integer, without a sign. */
@@ -179,8 +179,9 @@ enum xm_status
 xm_jinja_check_field(struct xm_jinja_run *r, const struct xm_jinja_field *f)
 {
     if (f->width > XM_JINJA_MAX_WIDTH || f->precision > XM_JINJA_MAX_PRECISION)
-        return xm_jinja_fail(r, "a format's width is at most %d, its precision %d",
-                             XM_JINJA_MAX_WIDTH, XM_JINJA_MAX_PRECISION);
+        return xm_jinja_fail(
+            r, "a format can have a width of at most %d and a precision of at most %d",
+            XM_JINJA_MAX_WIDTH, XM_JINJA_MAX_PRECISION);
     return XM_OK;
 }
 

@@ -21,7 +21,7 @@ static enum xm_status
 next_operand(struct xm_jinja_run *r, struct operands *o, value *out)
 {
     if (o->used >= o->list->n)
-        return xm_jinja_fail(r, "not enough values for the format");
+        return xm_jinja_fail(r, "the format has more fields than values");
     *out = o->list->items[o->used++];
     return XM_OK;
 }
@@ -41,7 +41,7 @@ read_size(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct operands
     ++*at;
     XM_TRY(next_operand(r, o, &v));
     if (v.kind != XM_JINJA_INT)
-        return xm_jinja_fail(r, "'*' of a format needs an integer");
+        return xm_jinja_fail(r, "'*' in a format needs an integer");
     *out = v.integer < 0 ? 0 : v.integer;
     return XM_OK;
 }
@@ -57,7 +57,7 @@ one_character(struct xm_jinja_run *r, value v, value *out)
         return XM_OK;
     if ((v.kind != XM_JINJA_INT && v.kind != XM_JINJA_BOOL) || xm_jinja_to_int(v) < 0 ||
         xm_jinja_to_int(v) > 0x10ffff)
-        return xm_jinja_fail(r, "'%%c' needs one character or its number");
+        return xm_jinja_fail(r, "'%%c' needs one character or a code point");
     xm_utf8_add(&b.text, (int32_t)xm_jinja_to_int(v));
     return xm_jinja_take_text(r, &b, out);
 }
@@ -76,11 +76,13 @@ percent_field(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct oper
         while (end < s.n && s.text[end] != ')')
             end++;
         if (end == s.n || o->all.kind != XM_JINJA_DICT)
-            return xm_jinja_fail(r, "'%%(name)' of a format needs ')' and a mapping");
+            return xm_jinja_fail(
+                r, "'%%(name)' in a format needs a closing ')' and a mapping");
         XM_TRY(xm_jinja_item(
             r, o->all, xm_jinja_text(xm_slice_of(s.text + *at + 1, end - *at - 1)), &v));
         if (v.kind == XM_JINJA_UNDEFINED)
-            return xm_jinja_fail(r, "a format names a key that the mapping has not");
+            return xm_jinja_fail(r,
+                                 "a format names a key that the mapping does not have");
         *at = end + 1;
     }
     for (; strchr("-+ #0", xm_jinja_peek(s, *at)) && *at < s.n; ++*at) {
@@ -109,7 +111,7 @@ percent_field(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct oper
         return XM_OK;
     }
     if (!f.type || !strchr("sradiuoxXeEfFgGc", f.type))
-        return xm_jinja_fail(r, "a format with a type that does not exist");
+        return xm_jinja_fail(r, "a format has an unknown type");
     if (!named)
         XM_TRY(next_operand(r, o, &v));
     if (f.type == 'r' || f.type == 'a')
@@ -124,7 +126,7 @@ percent_field(struct xm_jinja_run *r, struct xm_slice s, size_t *at, struct oper
         return xm_jinja_fail_format_type(r, f.type, v);
     } else if (strchr("diu", f.type)) {
         if (v.kind == XM_JINJA_FLOAT && !(fabs(v.real) < 0x1p63))
-            return xm_jinja_fail(r, "an integer of more than 64 bits");
+            return xm_jinja_fail(r, "an integer has more than 64 bits");
         if (v.kind == XM_JINJA_FLOAT)
             v = xm_jinja_int((int64_t)v.real);
         f.type = 'd';
@@ -153,7 +155,7 @@ percent_all(struct xm_jinja_run *r, struct xm_slice s, struct operands *o,
         o->all.kind == XM_JINJA_RANGE ||
         o->all.kind == XM_JINJA_UNDEFINED; /* Python treats these like mappings */
     if (o->used < o->list->n && !may_be_left)
-        return xm_jinja_fail(r, "more values than the format has fields");
+        return xm_jinja_fail(r, "the format has fewer fields than values");
     return XM_OK;
 }
 

@@ -18,7 +18,7 @@ global_range(struct xm_jinja_run *r, value self, args *a, value *out)
         return xm_jinja_fail(r, "range takes one to three integers");
     for (size_t i = 0; i < a->n; i++) {
         if (a->values[i].kind != XM_JINJA_INT && a->values[i].kind != XM_JINJA_BOOL)
-            return xm_jinja_fail(r, "range got %s, expected an integer",
+            return xm_jinja_fail(r, "an argument of range is %s, expected an integer",
                                  xm_jinja_kind_name(a->values[i].kind));
         v[a->n == 1 ? 1 : i] = xm_jinja_to_int(a->values[i]);
     }
@@ -36,13 +36,13 @@ put_all(struct xm_jinja_run *r, struct xm_jinja_dict *dict, value from)
         return XM_OK;
     }
     if (from.kind == XM_JINJA_UNDEFINED)
-        return xm_jinja_fail(r, "a mapping made of something undefined");
+        return xm_jinja_fail(r, "a mapping cannot be made of an undefined value");
     XM_TRY(xm_jinja_iterate(r, from, &pairs));
     for (size_t i = 0; i < pairs->n; i++) {
         XM_TRY(xm_jinja_iterate(r, pairs->items[i], &pair));
         if (pair->n != 2)
-            return xm_jinja_fail(r, "a mapping is made of pairs, found %zu values",
-                                 pair->n);
+            return xm_jinja_fail(
+                r, "a mapping is made of pairs, found an item of %zu values", pair->n);
         XM_TRY(xm_jinja_dict_put(r, dict, pair->items[0], pair->items[1]));
     }
     return XM_OK;
@@ -95,7 +95,7 @@ global_cycler(struct xm_jinja_run *r, value self, args *a, value *out)
     (void)self;
     struct xm_jinja_list *items = NULL;
     if (a->n == 0 || a->n != a->n_positional)
-        return xm_jinja_fail(r, "cycler takes one or more items without names");
+        return xm_jinja_fail(r, "cycler takes one or more positional items");
     XM_TRY(xm_jinja_new_list(r, a->n, &items));
     memcpy(items->items, a->values, a->n * sizeof(*items->items));
     return new_cycler(r, items, false, out);
@@ -169,7 +169,7 @@ global_strftime_now(struct xm_jinja_run *r, value self, args *a, value *out)
     memcpy(format, a->values[0].text.text, a->values[0].text.n);
     format[a->values[0].text.n] = '\0';
     if (!localtime_r(&now, &local))
-        return xm_jinja_fail(r, "the time is not known");
+        return xm_jinja_fail(r, "the current time is not available");
     size_t n = strftime(text, sizeof(text), format, &local);
     return xm_jinja_copy_text(r, xm_slice_of(text, n), out);
 }

@@ -68,7 +68,7 @@ xm_jinja_new_range(struct xm_jinja_run *r, int64_t start, int64_t stop, int64_t 
     const uint64_t size = up ? (uint64_t)step : 0 - (uint64_t)step;
     const uint64_t n = distance / size + (distance % size != 0);
     if (n > MAX_RANGE)
-        return xm_jinja_fail(r, "a range of %llu numbers, at most %d",
+        return xm_jinja_fail(r, "a range has %llu numbers, at most %d are supported",
                              (unsigned long long)n, MAX_RANGE);
     XM_TRY(xm_jinja_new_list(r, n, &list));
     for (size_t i = 0; i < list->n; i++)

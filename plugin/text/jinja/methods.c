@@ -117,7 +117,8 @@ list_index(struct xm_jinja_run *r, value self, args *a, value *out)
     }
     XM_TRY(count_items(r, items, a->values[0], bounds, &first, &n));
     *out = xm_jinja_int(first);
-    return n > 0 ? XM_OK : xm_jinja_fail(r, "index: the list does not hold that value");
+    return n > 0 ? XM_OK
+                 : xm_jinja_fail(r, "index: the list does not contain this value");
 }
 
 static enum xm_status

@@ -157,7 +157,7 @@ xm_jinja_order(struct xm_jinja_run *r, value a, value b, int *out)
     }
     if (a.kind == XM_JINJA_UNDEFINED || b.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, a.kind == XM_JINJA_UNDEFINED ? a.text : b.text);
-    return xm_jinja_fail(r, "%s and %s have no order", xm_jinja_kind_name(a.kind),
+    return xm_jinja_fail(r, "%s and %s cannot be compared", xm_jinja_kind_name(a.kind),
                          xm_jinja_kind_name(b.kind));
 }
 
@@ -176,7 +176,7 @@ xm_jinja_contains(struct xm_jinja_run *r, value container, value item, bool *out
     }
     if (container.kind == XM_JINJA_STRING) {
         if (item.kind != XM_JINJA_STRING)
-            return xm_jinja_fail(r, "'in' looks for %s in a string, expected a string",
+            return xm_jinja_fail(r, "'in' searches a string for %s, expected a string",
                                  xm_jinja_kind_name(item.kind));
         XM_TRY(xm_jinja_charge_text(r, container.text.n));
         XM_TRY(xm_jinja_find_text(r, container.text, item.text, 0, &at));
@@ -219,7 +219,7 @@ fail_operands(struct xm_jinja_run *r, struct xm_slice op, value a, value b)
 {
     if (a.kind == XM_JINJA_UNDEFINED || b.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, a.kind == XM_JINJA_UNDEFINED ? a.text : b.text);
-    return xm_jinja_fail(r, "'%.*s' between %s and %s", (int)op.n, op.text,
+    return xm_jinja_fail(r, "'%.*s' cannot be applied to %s and %s", (int)op.n, op.text,
                          xm_jinja_kind_name(a.kind), xm_jinja_kind_name(b.kind));
 }
 
@@ -230,7 +230,7 @@ xm_jinja_unary(struct xm_jinja_run *r, struct xm_slice op, value a, value *out)
     if (a.kind == XM_JINJA_UNDEFINED)
         return fail_undefined(r, a.text);
     if (!xm_jinja_is_number(a))
-        return xm_jinja_fail(r, "'%.*s' before %s", (int)op.n, op.text,
+        return xm_jinja_fail(r, "'%.*s' cannot be applied to %s", (int)op.n, op.text,
                              xm_jinja_kind_name(a.kind));
     if (a.kind == XM_JINJA_FLOAT) {
         *out = xm_jinja_float(minus ? -a.real : a.real);
@@ -238,7 +238,7 @@ xm_jinja_unary(struct xm_jinja_run *r, struct xm_slice op, value a, value *out)
     }
     int64_t i = xm_jinja_to_int(a);
     if (minus && i == INT64_MIN)
-        return xm_jinja_fail(r, "an integer of more than 64 bits");
+        return xm_jinja_fail(r, "an integer has more than 64 bits");
     *out = xm_jinja_int(minus ? -i : i);
     return XM_OK;
 }
@@ -353,15 +353,15 @@ operate_on_numbers(struct xm_jinja_run *r, struct xm_slice op, value a, value b,
         double x = xm_jinja_to_double(a), y = xm_jinja_to_double(b);
         double result = real_operation(op.text[0], twice, x, y);
         if (!isfinite(result) && isfinite(x) && isfinite(y))
-            return xm_jinja_fail(r, "the result of '%.*s' is no finite number", (int)op.n,
-                                 op.text);
+            return xm_jinja_fail(r, "the result of '%.*s' is not a finite number",
+                                 (int)op.n, op.text);
         *out = xm_jinja_float(result);
         return XM_OK;
     }
     int64_t result = 0;
     if (!integer_operation(op.text[0], twice, xm_jinja_to_int(a), xm_jinja_to_int(b),
                            &result))
-        return xm_jinja_fail(r, "an integer of more than 64 bits");
+        return xm_jinja_fail(r, "an integer has more than 64 bits");
     *out = xm_jinja_int(result);
     return XM_OK;
 }
@@ -410,7 +410,8 @@ repeat(struct xm_jinja_run *r, value v, int64_t count, value *out)
     bool text = v.kind == XM_JINJA_STRING;
     uint64_t n = text ? v.text.n : v.list->n, total = 0;
     if (!xm_mul_size(n, count > 0 ? (uint64_t)count : 0, &total))
-        return xm_jinja_fail(r, "a value repeated %lld times", (long long)count);
+        return xm_jinja_fail(r, "a value repeated %lld times is too large",
+                             (long long)count);
     if (text) {
         struct xm_jinja_space space;
         bool content = xm_jinja_marks_of(r, v.text) != NULL;

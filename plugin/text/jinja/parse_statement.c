@@ -110,7 +110,7 @@ xm_jinja_parse_enter(struct xm_jinja_parser *p)
         return true;
     }
     xm_jinja_fail_at(p->err, p->at->line, p->at->column,
-                     "more than %d constructs inside each other", MAX_DEPTH);
+                     "constructs are nested deeper than %d levels", MAX_DEPTH);
     return false;
 }
 
@@ -377,10 +377,10 @@ parse_loop_control(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 static struct xm_jinja_node *
 refuse_other_templates(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
-    xm_jinja_fail_at(p->err, at->line, at->column,
-                     "'%.*s' is for templates of several files (inheritance, inclusion), "
-                     "which are not supported",
-                     (int)at->text.n, at->text.text);
+    xm_jinja_fail_at(
+        p->err, at->line, at->column,
+        "'%.*s' is not supported: templates cannot inherit or include other templates",
+        (int)at->text.n, at->text.text);
     return NULL;
 }
 
@@ -388,8 +388,7 @@ static struct xm_jinja_node *
 refuse_autoescape(struct xm_jinja_parser *p, const struct xm_jinja_token *at)
 {
     xm_jinja_fail_at(p->err, at->line, at->column,
-                     "'autoescape' is not supported: only the filter 'escape' escapes "
-                     "text");
+                     "'autoescape' is not supported: use the filter 'escape'");
     return NULL;
 }
 
@@ -524,7 +523,7 @@ parse_tokens(const struct xm_jinja_token *tokens, struct xm_jinja_template *tmpl
     struct xm_jinja_parser p = {.at = tokens, .arena = &tmpl->arena, .err = &own};
     if (parse_body(&p, &tmpl->body) && p.at->kind != XM_JINJA_TOKEN_END) {
         p.at++;
-        xm_jinja_unexpected(&p, "a statement that is not the end of one");
+        xm_jinja_unexpected(&p, "a statement other than an end tag");
     }
     return own.status == XM_OK ? XM_OK : xm_fail(err, own.status, "%s", own.text);
 }

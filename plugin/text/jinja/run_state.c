@@ -61,7 +61,7 @@ enum xm_status
 xm_jinja_enter(struct xm_jinja_run *r)
 {
     if (r->depth >= r->limits->depth)
-        return xm_jinja_fail(r, "more than %u calls or values inside each other",
+        return xm_jinja_fail(r, "calls or values are nested deeper than %u levels",
                              r->limits->depth);
     r->depth++;
     return xm_jinja_charge(r, 1);
@@ -74,7 +74,7 @@ xm_jinja_alloc(struct xm_jinja_run *r, uint64_t n, size_t bytes, void *out)
     void *p = NULL;
     if (!xm_mul_size(n, bytes, &size) || size > r->limits->memory_bytes ||
         r->arena.bytes > r->limits->memory_bytes - size)
-        return xm_jinja_fail(r, "the template's values take more than %zu bytes",
+        return xm_jinja_fail(r, "the values of the template take more than %zu bytes",
                              r->limits->memory_bytes);
     p = xm_arena_alloc(&r->arena, (size_t)size);
     memcpy(out, &p, sizeof(p));
@@ -253,7 +253,7 @@ value_from_json(struct xm_jinja_run *r, yyjson_val *json, bool content,
         if (yyjson_is_real(json))
             *out = xm_jinja_float(yyjson_get_real(json));
         else if (yyjson_is_uint(json) && yyjson_get_uint(json) > INT64_MAX)
-            return xm_jinja_fail(r, "an integer of the input has more than 64 bits");
+            return xm_jinja_fail(r, "an integer in the input has more than 64 bits");
         else
             *out = xm_jinja_int(yyjson_get_sint(json));
         return XM_OK;

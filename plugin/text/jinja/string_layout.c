@@ -15,8 +15,8 @@ read_width(struct xm_jinja_run *r, value v, int64_t *out)
 {
     XM_TRY(xm_jinja_read_size(r, v, out));
     if (*out > MAX_WIDTH)
-        return xm_jinja_fail(r, "a width of %lld characters, at most %d", (long long)*out,
-                             MAX_WIDTH);
+        return xm_jinja_fail(r, "the width is %lld characters, at most %d are supported",
+                             (long long)*out, MAX_WIDTH);
     return XM_OK;
 }
 
@@ -40,7 +40,7 @@ justify(struct xm_jinja_run *r, value self, args *a, int share, value *out)
     if (a->values[1].kind != XM_JINJA_ABSENT) {
         if (a->values[1].kind != XM_JINJA_STRING ||
             xm_jinja_count(a->values[1].text) != 1)
-            return xm_jinja_fail(r, "what fills a string must be one character");
+            return xm_jinja_fail(r, "the fill character must be one character");
         with = a->values[1].text;
     }
     const int64_t n = (int64_t)xm_jinja_count(self.text);
@@ -93,7 +93,9 @@ xm_jinja_string_expandtabs(struct xm_jinja_run *r, value self, args *a, value *o
     int64_t size = 8, column = 0;
     XM_TRY(xm_jinja_read_size(r, a->values[0], &size));
     if (size > 1024)
-        return xm_jinja_fail(r, "tabs of %lld columns, at most 1024", (long long)size);
+        return xm_jinja_fail(r,
+                             "the tab size is %lld columns, at most 1024 are supported",
+                             (long long)size);
     for (struct xm_slice s = self.text; s.n > 0 && b.text.n <= r->limits->output_bytes;) {
         const size_t n = xm_jinja_offset(s, 1);
         if (s.text[0] == '\t') {
@@ -160,7 +162,7 @@ xm_jinja_string_maketrans(struct xm_jinja_run *r, value self, args *a, value *ou
         if (a->values[2].kind != XM_JINJA_ABSENT)
             XM_TRY(put_characters(r, table, a->values[2], xm_jinja_none()));
     } else if (from.kind != XM_JINJA_DICT) {
-        return xm_jinja_fail(r, "maketrans of one value needs a mapping");
+        return xm_jinja_fail(r, "maketrans with one argument needs a mapping");
     } else {
         for (size_t i = 0; i < from.dict->n; i++) {
             value key;
@@ -187,7 +189,9 @@ translate_one(struct xm_jinja_run *r, const struct xm_jinja_dict *table,
     else if (to->kind == XM_JINJA_INT && to->integer >= 0 && to->integer <= 0x10ffff)
         xm_utf8_add(&b->text, (int32_t)to->integer);
     else if (to->kind != XM_JINJA_NONE)
-        return xm_jinja_fail(r, "translate to %s", xm_jinja_kind_name(to->kind));
+        return xm_jinja_fail(
+            r, "translate: a replacement is %s, expected a string, a code point or none",
+            xm_jinja_kind_name(to->kind));
     return xm_jinja_check_size(r, b);
 }
 

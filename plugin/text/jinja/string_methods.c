@@ -12,7 +12,7 @@ typedef const struct xm_jinja_args args;
 enum xm_status
 xm_jinja_fail_not_text(struct xm_jinja_run *r, value v)
 {
-    return xm_jinja_fail(r, "a string method got %s, expected a string",
+    return xm_jinja_fail(r, "the argument of a string method is %s, expected a string",
                          xm_jinja_kind_name(v.kind));
 }
 
@@ -100,7 +100,7 @@ xm_jinja_read_size(struct xm_jinja_run *r, value v, int64_t *out)
     if (v.kind == XM_JINJA_ABSENT)
         return XM_OK;
     if (v.kind != XM_JINJA_INT && v.kind != XM_JINJA_BOOL)
-        return xm_jinja_fail(r, "a number of things is %s, expected an integer",
+        return xm_jinja_fail(r, "a count is %s, expected an integer",
                              xm_jinja_kind_name(v.kind));
     *out = xm_jinja_to_int(v);
     return XM_OK;

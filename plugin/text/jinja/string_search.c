@@ -85,7 +85,7 @@ index_of(struct xm_jinja_run *r, value self, args *a, bool last, value *out)
     XM_TRY(find_in_string(r, self, a, last, &out->integer));
     return out->integer >= 0
                ? XM_OK
-               : xm_jinja_fail(r, "index: the string does not hold that text");
+               : xm_jinja_fail(r, "index: the string does not contain this text");
 }
 
 enum xm_status

@@ -112,7 +112,7 @@ split(struct xm_jinja_run *r, value self, args *a, bool from_right, value *out)
     if (!words && separator.kind != XM_JINJA_STRING)
         return xm_jinja_fail_not_text(r, separator);
     if (!words && separator.text.n == 0)
-        return xm_jinja_fail(r, "split at an empty separator");
+        return xm_jinja_fail(r, "the separator of split is empty");
     if (words)
         XM_TRY(split_words(&p, self.text, from_right ? -1 : max));
     else
@@ -159,7 +159,7 @@ partition(struct xm_jinja_run *r, value self, args *a, bool from_right, value *o
     if (separator.kind != XM_JINJA_STRING)
         return xm_jinja_fail_not_text(r, separator);
     if (separator.text.n == 0)
-        return xm_jinja_fail(r, "split at an empty separator");
+        return xm_jinja_fail(r, "the separator of split is empty");
     XM_TRY((from_right ? xm_jinja_find_last_text
                        : xm_jinja_find_text)(r, self.text, separator.text, 0, &at));
     XM_TRY(xm_jinja_new_list(r, 3, &three));

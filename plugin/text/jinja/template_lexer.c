@@ -160,7 +160,7 @@ lex_comment(struct lexer *l, size_t start, size_t body)
             leave_tag(l, pos + 2, sign, true);
             return XM_OK;
         }
-    return fail(l, start, "this comment has no end");
+    return fail(l, start, "this comment is not closed");
 }
 
 /* If a "{%" tag with only `name` in it is at `pos`, returns the position of its closing delimiter,
@@ -285,7 +285,7 @@ lex_escape(struct lexer *l, size_t *pos, struct xm_strbuf *text)
             size_t end = *pos + 1;
             xm_utf8_add(text, read_digits(l, &end, 16, hex[i].digits));
             if (end - *pos - 1 != (size_t)hex[i].digits)
-                return fail(l, *pos - 1, "an escape with too few digits");
+                return fail(l, *pos - 1, "an escape has too few digits");
             *pos = end;
             return XM_OK;
         }
@@ -312,7 +312,7 @@ lex_string(struct lexer *l)
             status = lex_escape(l, &pos, &text);
     }
     if (status == XM_OK && pos >= l->source.n)
-        status = fail(l, start, "this string has no end");
+        status = fail(l, start, "this string is not closed");
     char *copy = NULL;
     if (status == XM_OK && xm_strbuf_ok(&text))
         copy = xm_arena_strndup(l->arena, xm_strbuf_text(&text), text.n);
@@ -335,12 +335,12 @@ match_bracket(struct lexer *l, char c)
         return XM_OK;
     if ((p - pairs) % 2 == 0) {
         if (l->n_brackets == MAX_BRACKETS)
-            return fail(l, l->pos, "too many brackets inside each other");
+            return fail(l, l->pos, "brackets are nested too deeply");
         l->brackets[l->n_brackets++] = p[1];
         return XM_OK;
     }
     if (l->n_brackets == 0 || l->brackets[--l->n_brackets] != c)
-        return fail(l, l->pos, "this bracket closes none that is open");
+        return fail(l, l->pos, "this closing bracket has no matching open bracket");
     return XM_OK;
 }
 
@@ -358,7 +358,7 @@ lex_operator(struct lexer *l)
             return add(l, XM_JINJA_TOKEN_OPERATOR, start,
                        xm_slice_of(operators[i], strlen(operators[i])));
         }
-    return fail(l, start, "a character that means nothing in a template's code");
+    return fail(l, start, "a character is not valid in the code of a template");
 }
 
 /* Returns the bytes of the letter, digit or "_" (of any script) at `pos`; 0: it is another
@@ -393,7 +393,7 @@ lex_code(struct lexer *l, size_t start, bool is_block)
         l->pos = skip_space(l, l->pos);
         char c = char_at(l, l->pos);
         if (l->pos >= l->source.n)
-            return fail(l, start, "this tag has no end");
+            return fail(l, start, "this tag is not closed");
         bool sign = c == '-' || (c == '+' && is_block);
         if (l->n_brackets == 0 && looking_at(l, l->pos + sign, closer)) {
             XM_TRY(add(l, is_block ? XM_JINJA_TOKEN_BLOCK_END : XM_JINJA_TOKEN_PRINT_END,

@@ -144,8 +144,8 @@ TEST_F(GgufCuts, TheReferenceHasARowForEachOfOurs)
             << known << " in: " << sentence;
         length += known.size() + (i ? 2 : 0);
     }
-    const size_t start = sentence.find("known are ") + strlen("known are ");
-    EXPECT_EQ(sentence.find(", and their other names") - start, length) << sentence;
+    const size_t start = sentence.find("supported are ") + strlen("supported are ");
+    EXPECT_EQ(sentence.find(", and their aliases") - start, length) << sentence;
 }
 
 TEST(GgufNames, SayWhetherAWordThatIsATokenIsOne)

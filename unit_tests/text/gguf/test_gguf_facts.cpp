@@ -254,7 +254,7 @@ TEST(GgufPooling, IsTheArchitecturesKey)
         {2, XM_UNSUPPORTED, XM_POOLING_LAST, "toy.pooling_type': pooling 'cls'"},
         {3, XM_OK, XM_POOLING_LAST, ""},
         {4, XM_UNSUPPORTED, XM_POOLING_LAST, "pooling 'rank'"},
-        {5, XM_UNSUPPORTED, XM_POOLING_LAST, "pooling 5 is not known"},
+        {5, XM_UNSUPPORTED, XM_POOLING_LAST, "pooling 5 is not supported"},
     };
     gguf::keys k;
     k.set("general.architecture", "toy");

@@ -124,7 +124,7 @@ TEST(GgufUnigram, NamesWhatIsWrong)
          "key 'tokenizer.ggml.precompiled_charsmap': expected bytes"},
         {pieces().set("tokenizer.ggml.token_type", gguf::LIST,
                       gguf::numbers<int32_t>(gguf::I32, {3, 3, 3, 3, 3, 3, 3, 3, 3})),
-         "no token is a piece of texts"},
+         "no token is a normal or user-defined piece"},
     };
     for (const auto &[keys, words] : cases) {
         Tokenizer t = gguf::tokenizer_of(keys);
