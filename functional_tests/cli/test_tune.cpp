@@ -220,7 +220,7 @@ TEST_F(BesideAModel, NothingIsMeasuredWhereItCannotBeKeptOrMeansNothing)
     const std::string said = "xemoe: kernels are not measured (--tune): ";
     const Outcome dry = generate({"--tune"}, {"XM_DRY_RUN=1"});
     EXPECT_FALSE(has_measured()) << dry.err;
-    EXPECT_TRUE(contains(dry.err, said + "this is a dry run")) << dry.err;
+    EXPECT_TRUE(contains(dry.err, said + "times of a dry run")) << dry.err;
     const Outcome forced = generate({"--tune"}, {"XM_FORCE=vec"});
     EXPECT_EQ(forced.code, 0) << forced.err;
     EXPECT_EQ(forced.err, said + "XM_FORCE chooses the kernels\n");
@@ -381,8 +381,11 @@ TEST_F(BesideProcess, SaysWhyItDoesNotMeasure)
 }
 
 const Mistake beside_mistakes[] = {
-    {"BothWishes", {"generate", gguf, "-p", "a", "--tune", "--no-tune"}, 2, "exclude"},
-    {"OfBench", {"bench", gguf, "--tune", "--no-tune"}, 2, "exclude"},
+    {"BothWishes",
+     {"generate", gguf, "-p", "a", "--tune", "--no-tune"},
+     2,
+     "give only one of --tune"},
+    {"OfBench", {"bench", gguf, "--tune", "--no-tune"}, 2, "give only one of --tune"},
     {"NoText",
      {"perplexity", gguf, "-f", gguf, "--tune"},
      2,
