@@ -139,7 +139,8 @@ TEST_P(Benchmark, KeepsSeveralRequestsBusy)
     EXPECT_EQ(r.count(), 9.0);
     EXPECT_TRUE(r.says("(Start inference asynchronously, 3 inference requests, limits: "
                        "9 iterations)"));
-    EXPECT_EQ(r.all("\\[ WARNING \\] -niter 7 becomes 9: .*requests").size(), 1u);
+    EXPECT_EQ(r.all("\\[ WARNING \\] -niter 7 is rounded up to 9, .*requests").size(),
+              1u);
 }
 
 /* Returns the shortest time of several runs, up to the first below the limit, because other

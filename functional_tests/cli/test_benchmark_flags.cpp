@@ -86,7 +86,7 @@ static const Wrong refused[] = {
     {{"-iop", "data:f32, prob:zz"}, 2, "option -iop takes element types"},
     {{"-nireq", "4294967296"}, 2, "option -nireq takes a whole number up to 4294967295"},
     {{"-nthreads", "4294967296"}, 2, "option -nthreads takes a whole number up to"},
-    {{"-infer_precision", "zz"}, 2, "option -infer_precision takes types"},
+    {{"-infer_precision", "zz"}, 2, "option -infer_precision takes element types"},
     {{"-infer_precision", "CPU:f32"}, 2, "Incorrect device name 'CPU'"},
 };
 

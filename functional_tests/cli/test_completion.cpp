@@ -18,7 +18,7 @@ namespace
 TEST(Completion, HasTheNamesOfChipsAndCards)
 {
     const std::string err = run({"list", "/", "--device-as", "none"}).err;
-    const std::string has = "; there are ";
+    const std::string has = "; known are ";
     const size_t at = err.find(has);
     ASSERT_NE(at, std::string::npos) << err;
     const std::string chips =

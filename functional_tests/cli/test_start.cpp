@@ -147,7 +147,8 @@ TEST_F(Start, AHomeThatCannotBeWrittenCostsTwoSentences)
     EXPECT_EQ(
         o.err.rfind("xemoe: warning: the folder '/proc/none/.cache/xemoe' cannot", 0), 0u)
         << o.err;
-    EXPECT_TRUE(contains(o.err, "warning: /proc/none/.cache/pocl/kcache cannot be made"))
+    EXPECT_TRUE(
+        contains(o.err, "warning: /proc/none/.cache/pocl/kcache cannot be created"))
         << o.err;
     EXPECT_EQ(count(o.err, "\n"), 2u) << o.err;
     EXPECT_TRUE(fs::is_empty(root)) << "what was made for the run is removed";
