@@ -71,7 +71,7 @@ TEST_F(RemoteDevices, TheHandlesSayWhichIsMeant)
     EXPECT_EQ(device_of(Context(c).get()), "GPU.1");
     expect_error(ov_core_create_context(core.get(), "GPU.1", 4, &c, "CONTEXT_TYPE", "OCL",
                                         "OCL_CONTEXT", context),
-                 "not of GPU.1");
+                 "not to GPU.1");
 }
 
 TEST_F(RemoteDevices, TheDevicesOwnContextIsWhereModelsAreCompiled)
