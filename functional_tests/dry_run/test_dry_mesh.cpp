@@ -19,7 +19,7 @@ struct Exchanges {
 Exchanges
 exchanges_of(const std::string &log)
 {
-    static const std::regex line(R"(all_(reduce|gather) +([0-9.]+) KiB a token)");
+    static const std::regex line(R"(all_(reduce|gather) +([0-9.]+) KiB per token)");
     Exchanges e;
     for (std::sregex_iterator i(log.begin(), log.end(), line), end; i != end; ++i) {
         const double bytes = std::stod((*i)[2]) * 1024;
