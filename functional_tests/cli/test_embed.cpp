@@ -90,6 +90,19 @@ TEST_F(Embed, ReadsALineEach)
     EXPECT_LT(cosine(all.row(0), all.row(1)), 0.9999) << "texts differ";
 }
 
+TEST_F(Embed, SaysThatBlankLinesHaveNoEmbedding)
+{
+    const Folder folder{"embed"};
+    const std::string file = folder / "lines.txt";
+    folder.write("lines.txt", "Paris\n\nRome\n");
+    const Outcome o = run({"embed", tiny + "/ov/int8_asym", "-f", file});
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_NE(
+        o.err.find(file + ": 1 blank line is skipped, the first one is line 2; to use"),
+        std::string::npos)
+        << o.err;
+}
+
 TEST_F(Embed, PrintsNumbersOrJson)
 {
     const Words words = {"embed", tiny + "/ov/int8_asym", "-p", "Paris", "-p",

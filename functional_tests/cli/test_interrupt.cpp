@@ -4,6 +4,7 @@
  */
 #include <sys/resource.h>
 
+#include "functional_tests/common/files.h"
 #include "functional_tests/common/folder.h"
 #include "functional_tests/common/program.h"
 #include "functional_tests/common/terminal.h"
@@ -108,6 +109,23 @@ TEST(Interrupt, SigtermEndsByThatSignal)
     EXPECT_EQ(t.finish(), 128 + SIGTERM);
     EXPECT_TRUE(ends_with(t.text(), "\nxemoe: stopped by a signal to terminate\n"))
         << t.text();
+}
+
+/* The compiler in PoCL installs handlers of its own. */
+TEST(Interrupt, ASignalThatIsIgnoredFromTheStartStaysIgnored)
+{
+    ::signal(SIGHUP, SIG_IGN); /* the program inherits it, as after nohup */
+    Program p(endless("CPU"));
+    ::signal(SIGHUP, SIG_DFL);
+    p.wait_for_output();
+    const std::string status =
+        read_file("/proc/" + std::to_string(p.process()) + "/status");
+    const size_t at = status.find("SigIgn:");
+    ASSERT_NE(at, std::string::npos) << status;
+    EXPECT_EQ(std::stoull(status.substr(at + 7), nullptr, 16) >> (SIGHUP - 1) & 1, 1u)
+        << status;
+    p.send(SIGTERM);
+    EXPECT_EQ(p.finish().code, 128 + SIGTERM);
 }
 
 TEST(Interrupt, OtherCommandsEndWithTheirCodeToo)

@@ -56,6 +56,8 @@ read_texts(const struct args *a, struct xm_prompt_lines *out, struct xm_error *e
         s = xm_prompt_file_read(a->file, &text, err);
     if (a->file && s == XM_OK)
         s = xm_prompt_lines_split(&text, xm_prompt_file_name(a->file), out, err);
+    if (s == XM_OK)
+        xm_prompt_lines_say_blank(out);
     xm_strbuf_free(&text);
     return s;
 }

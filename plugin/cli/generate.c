@@ -463,10 +463,7 @@ split_prompts(const struct xm_generate_args *a, const struct xm_strbuf *text,
         return xm_cli_failed(&err);
     if (out->n == 0)
         return xm_cli_usage("%s: no line contains a prompt", name);
-    if (out->n_blank)
-        xm_say("%s: %zu blank line%s skipped, the first one is line %zu; to use spaces "
-               "as a prompt, put the line in quotes",
-               name, out->n_blank, out->n_blank == 1 ? " is" : "s are", out->first_blank);
+    xm_prompt_lines_say_blank(out);
     return XM_EXIT_OK;
 }
 

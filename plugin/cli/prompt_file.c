@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/job.h"
+#include "plugin/program_util/lines.h"
 #include "runtime/util/json.h"
 
 enum xm_status
@@ -208,4 +209,14 @@ xm_prompt_lines_free(struct xm_prompt_lines *lines)
         xm_strbuf_free(&lines->list[i].text);
     xm_free(lines->list);
     *lines = (struct xm_prompt_lines){0};
+}
+
+void
+xm_prompt_lines_say_blank(const struct xm_prompt_lines *lines)
+{
+    if (lines->n_blank)
+        xm_say("%s: %zu blank line%s skipped, the first one is line %zu; to use spaces "
+               "as a prompt, put the line in quotes",
+               lines->name, lines->n_blank, lines->n_blank == 1 ? " is" : "s are",
+               lines->first_blank);
 }

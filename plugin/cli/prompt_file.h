@@ -56,6 +56,8 @@ enum xm_status xm_prompt_lines_add(struct xm_prompt_lines *lines, const char *te
  * must outlive the lines. XM_INVALID: the sentence names the file and the line. */
 enum xm_status xm_prompt_lines_split(const struct xm_strbuf *text, const char *name,
                                      struct xm_prompt_lines *lines, struct xm_error *err);
+/* Prints on standard error how many blank lines were skipped, if any. */
+void xm_prompt_lines_say_blank(const struct xm_prompt_lines *lines);
 void xm_prompt_lines_free(struct xm_prompt_lines *lines);
 
 #ifdef __cplusplus

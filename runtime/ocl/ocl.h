@@ -137,7 +137,7 @@ is_cl_mem(const struct xm_buffer *b)
 
 /* Saves the process's signal handlers before a call of the driver and restores them after it: LLVM
  * in the driver's compiler installs handlers of its own, which ignore SIGQUIT and others. */
-enum { OCL_KEPT_SIGNALS = 3 };
+enum { OCL_KEPT_SIGNALS = 6 };
 struct ocl_handlers {
     struct sigaction before[OCL_KEPT_SIGNALS];
     bool watches_files;

@@ -8,9 +8,13 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/mapped_file.h"
 
-/* Signals for which LLVM installs a handler that does not end the process. SIGBUS is handled by
- * xm_mapped_file_keep_watch; for SIGINT, SIGTERM and SIGHUP LLVM calls the previous handler. */
-static const int kept[OCL_KEPT_SIGNALS] = {SIGQUIT, SIGXCPU, SIGXFSZ};
+/* Signals for which LLVM installs handlers. Those of the first three do not end the process. For the
+ * others LLVM calls the previous handler, which is as good; but if the process was started with the
+ * signal ignored ("xemoe serve … &" in a script, nohup), it must stay ignored: LLVM's handler would
+ * take away those of all signals. SIGBUS is handled by xm_mapped_file_keep_watch. */
+static const int kept[OCL_KEPT_SIGNALS] = {SIGQUIT, SIGXCPU, SIGXFSZ,
+                                           SIGINT,  SIGTERM, SIGHUP};
+enum { ALWAYS_KEPT = 3 };
 
 void
 xm_ocl_keep_handlers(struct ocl_handlers *h)
@@ -28,7 +32,8 @@ xm_ocl_restore_handlers(const struct ocl_handlers *h)
     struct sigaction now;
     xm_mapped_file_keep_watch(h->watches_files);
     for (int i = 0; i < OCL_KEPT_SIGNALS; i++) {
-        if (sigaction(kept[i], NULL, &now) == 0 &&
+        if ((i < ALWAYS_KEPT || h->before[i].sa_handler == SIG_IGN) &&
+            sigaction(kept[i], NULL, &now) == 0 &&
             now.sa_handler != h->before[i].sa_handler)
             sigaction(kept[i], &h->before[i], NULL);
     }
