@@ -82,13 +82,10 @@ xm_pass_find(const char *name)
 static enum xm_status
 fail_unknown(const char *what, const char *name, size_t n, struct xm_error *err)
 {
-    struct xm_strbuf names = {0};
-    for (size_t i = 0; i < XM_ARRAY_LEN(passes); i++)
-        xm_strbuf_printf(&names, "%s%s", i ? ", " : "", passes[i].name);
-    xm_fail(err, XM_INVALID, "%s names '%.*s', which is not a pass; the passes are: %s",
-            what, n > 40 ? 40 : (int)n, name, xm_strbuf_text(&names));
-    xm_strbuf_free(&names);
-    return XM_INVALID;
+    return xm_fail(
+        err, XM_INVALID,
+        "%s names '%.*s', which is not a pass; 'xemoe opt --list' lists the passes", what,
+        n > 40 ? 40 : (int)n, name);
 }
 
 /* Sets skip[i] for each pass named in the comma-separated list. */

@@ -8,10 +8,10 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/mapped_file.h"
 
-/* Signals for which LLVM installs handlers. Those of the first three do not end the process. For the
- * others LLVM calls the previous handler, which is as good; but if the process was started with the
- * signal ignored ("xemoe serve … &" in a script, nohup), it must stay ignored: LLVM's handler would
- * take away those of all signals. SIGBUS is handled by xm_mapped_file_keep_watch. */
+/* Signals for which LLVM installs handlers. Those of the first three do not end the process. For
+ * the others LLVM calls the previous handler, which is as good; but if the process was started with
+ * the signal ignored ("xemoe serve … &" in a script, nohup), it must stay ignored: LLVM's handler
+ * would take away those of all signals. SIGBUS is handled by xm_mapped_file_keep_watch. */
 static const int kept[OCL_KEPT_SIGNALS] = {SIGQUIT, SIGXCPU, SIGXFSZ,
                                            SIGINT,  SIGTERM, SIGHUP};
 enum { ALWAYS_KEPT = 3 };
