@@ -8,10 +8,11 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/mapped_file.h"
 
-/* Signals for which LLVM installs handlers. Those of the first three do not end the process. For
- * the others LLVM calls the previous handler, which is as good; but if the process was started with
- * the signal ignored ("xemoe serve … &" in a script, nohup), it must stay ignored: LLVM's handler
- * would take away those of all signals. SIGBUS is handled by xm_mapped_file_keep_watch. */
+/* Signals for which LLVM installs handlers. With its handlers of the first ALWAYS_KEPT, the signals
+ * no longer end the process. Its handlers of the others call the previous handler and so may stay,
+ * unless the process was started with the signal ignored ("xemoe serve … &" in a script, nohup):
+ * then LLVM's handler would remove xemoe's handlers of all signals, and nothing would end the
+ * process. SIGBUS is handled by xm_mapped_file_keep_watch. */
 static const int kept[OCL_KEPT_SIGNALS] = {SIGQUIT, SIGXCPU, SIGXFSZ,
                                            SIGINT,  SIGTERM, SIGHUP};
 enum { ALWAYS_KEPT = 3 };

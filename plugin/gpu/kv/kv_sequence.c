@@ -317,8 +317,8 @@ own_last_page(struct xm_kv_sequence *s, uint32_t group, struct xm_queue *q,
         xm_kv_release(pool, group, copy);
         return status;
     }
-    xm_kv_release(pool, group,
-                  b->replaced); /* if the copy of an earlier reservation is shared */
+    /* The page may be a copy that an earlier reservation made: its original is not needed now. */
+    xm_kv_release(pool, group, b->replaced);
     b->replaced = *word;
     *word = copy;
     return XM_OK;
