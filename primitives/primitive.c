@@ -36,10 +36,12 @@ xm_operand_rows(const struct xm_operand *o)
 
 enum xm_status
 xm_primitive_plan(const struct xm_primitive *p, const struct xm_operand *operands,
-                  uint64_t *scratch_bytes, struct xm_error *err)
+                  const struct xm_attention_run *sequences, uint64_t *scratch_bytes,
+                  struct xm_error *err)
 {
     *scratch_bytes = 0;
-    return p->ops->plan ? p->ops->plan(p, operands, scratch_bytes, err) : XM_OK;
+    return p->ops->plan ? p->ops->plan(p, operands, sequences, scratch_bytes, err)
+                        : XM_OK;
 }
 
 enum xm_status

@@ -95,6 +95,7 @@ extern const uint8_t xm_roles_1_1[2], xm_roles_2_1[3], xm_roles_3_1[4], xm_roles
 /* clang-format on */
 
 struct xm_expert_cache;
+struct xm_attention_run;
 
 /* The XM_KEPT_VIEWS views (sub-buffers) of a scratch buffer that were made last. They are reused,
  * because layers and tokens ask for the same offsets and sizes again and creating a sub-buffer
@@ -115,15 +116,19 @@ struct xm_run {
     struct xm_kept_views *views; /* of `scratch`; NULL: none are kept            */
     /* for moe: the cache of experts whose weights lie in host memory; NULL: none */
     const struct xm_expert_cache *experts;
+    /* for attention: the sequences of the run (attention/attention.h); otherwise unused */
+    const struct xm_attention_run *sequences;
 };
 
 struct xm_primitive;
 struct xm_primitive_ops {
     const char *name;
-    /* Sets the bytes of scratch that a run with these operand shapes needs; reads no buffers. */
+    /* Sets the bytes of scratch that a run with these operand shapes, and `sequences` as in struct
+     * xm_run, needs; reads no buffers. NULL: a run needs none. */
     enum xm_status (*plan)(const struct xm_primitive *p,
-                           const struct xm_operand *operands, uint64_t *scratch_bytes,
-                           struct xm_error *err);
+                           const struct xm_operand *operands,
+                           const struct xm_attention_run *sequences,
+                           uint64_t *scratch_bytes, struct xm_error *err);
     enum xm_status (*run)(const struct xm_primitive *p, const struct xm_operand *operands,
                           const struct xm_run *run, struct xm_error *err);
     /* Writes the names of the kernels that a run with these shapes would launch, in launch order:
@@ -143,6 +148,7 @@ struct xm_primitive {
 
 enum xm_status xm_primitive_plan(const struct xm_primitive *p,
                                  const struct xm_operand *operands,
+                                 const struct xm_attention_run *sequences,
                                  uint64_t *scratch_bytes, struct xm_error *err);
 enum xm_status xm_primitive_run(const struct xm_primitive *p,
                                 const struct xm_operand *operands,

@@ -108,7 +108,7 @@ fill(struct bench_attention *a, const struct xm_timed_problem *p, struct xm_erro
     XM_TRY(add_operands(a, p, err));
     XM_TRY(add_slab(a, pages * page.bytes, err));
     XM_TRY(add_tables(a, pages, err));
-    XM_TRY(xm_attention_plan(a->primitive, a->o, &a->run, &bytes, err));
+    XM_TRY(xm_primitive_plan(a->primitive, a->o, &a->run, &bytes, err));
     return bytes ? xm_buffer_create(a->engine, XM_USE_DEVICE, bytes, &a->scratch, err)
                  : XM_OK;
 }
@@ -129,8 +129,9 @@ xm_bench_attention_create(struct xm_engine *engine, struct xm_queue *queue,
 enum xm_status
 xm_bench_attention_run(const struct bench_attention *a, struct xm_error *err)
 {
-    const struct xm_run run = {.queue = a->queue, .scratch = a->scratch};
-    return xm_attention_enqueue(a->primitive, a->o, &a->run, &run, err);
+    const struct xm_run run = {
+        .queue = a->queue, .scratch = a->scratch, .sequences = &a->run};
+    return xm_primitive_run(a->primitive, a->o, &run, err);
 }
 
 void

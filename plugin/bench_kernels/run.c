@@ -308,7 +308,7 @@ create_primitives(struct xm_bench *b, struct xm_error *err)
     for (uint32_t i = 0; i < b->n_copies && b->p->kind == XM_TIMED_LINEAR; i++)
         XM_TRY(create_linear(b, i, err));
     operands_of(b, 0, o);
-    XM_TRY(xm_primitive_plan(b->primitive[0], o, &bytes, err));
+    XM_TRY(xm_primitive_plan(b->primitive[0], o, NULL, &bytes, err));
     return bytes ? xm_buffer_create(b->engine, XM_USE_DEVICE, bytes, &b->scratch, err)
                  : XM_OK;
 }

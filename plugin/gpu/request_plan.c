@@ -277,11 +277,11 @@ step_scratch(const struct xm_request *r, const struct xm_step *step, uint64_t *b
 {
     struct xm_operand operands[XM_STEP_OPERANDS];
     xm_request_operands(r, step, operands);
-    if (step->kind == XM_STEP_PRIMITIVE)
-        return xm_primitive_plan(step->primitive, operands, bytes, err);
+    if (!r->tables)
+        return xm_primitive_plan(step->primitive, operands, NULL, bytes, err);
     struct xm_attention_run a = *xm_kv_tables_run(r->tables);
     a.past_lens = r->most_past;
-    return xm_attention_plan(step->primitive, operands, &a, bytes, err);
+    return xm_primitive_plan(step->primitive, operands, &a, bytes, err);
 }
 
 /* Returns whether the scratch is certainly large enough: the plan's last run had the same sizes and

@@ -160,21 +160,6 @@ run_copy(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
     return xm_copy_enqueue(s->primitive, o, &space, &run, err);
 }
 
-static enum xm_status
-run_attention(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
-{
-    struct xm_operand o[XM_ATTENTION_N_OPERANDS];
-    struct xm_buffer *slabs[XM_KV_SLABS];
-    struct xm_attention_run a = *xm_kv_tables_run(r->tables);
-    struct xm_run run = {.queue = r->queue, .scratch = r->scratch, .views = &r->views};
-    xm_request_operands(r, s, o);
-    if (r->mask_is_full)
-        o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
-    xm_kv_pool_slabs(r->program->kv_pool, s->layer, slabs);
-    a.slabs = slabs;
-    return xm_attention_enqueue(s->primitive, o, &a, &run, err);
-}
-
 /* ---- the loop ------------------------------------------------------------------- */
 
 /* Returns whether all results of a step are empty (no tokens, say), so that it need not run. Host
@@ -234,34 +219,49 @@ copy_stretch(struct xm_request *r, const struct xm_step *s, struct xm_error *err
 }
 
 static enum xm_status
-run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+run_primitive(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
 {
-    if (takes_stretch(r, s))
-        return copy_stretch(r, s, err);
     struct xm_operand o[XM_STEP_OPERANDS];
+    struct xm_buffer *slabs[XM_KV_SLABS];
+    struct xm_attention_run sequences;
     struct xm_run run = {.queue = r->queue,
                          .scratch = r->scratch,
                          .views = &r->views,
                          .experts = r->has_caches ? s->experts : NULL};
-    switch (s->kind) {
-    case XM_STEP_COPY:
-        return run_copy(r, s, err);
-    case XM_STEP_ATTENTION:
-        return run_attention(r, s, err);
-    case XM_STEP_HOST:
-        return run_host(r, s, err);
-    case XM_STEP_COLLECTIVE:
-        return xm_request_run_collective(r, s, err);
-    case XM_STEP_PRIMITIVE:
-        break;
-    }
     xm_request_operands(r, s, o);
+    if (s->kind == XM_STEP_ATTENTION) {
+        sequences = *xm_kv_tables_run(r->tables);
+        sequences.slabs = slabs;
+        xm_kv_pool_slabs(r->program->kv_pool, s->layer, slabs);
+        run.sequences = &sequences;
+        if (r->mask_is_full)
+            o[XM_ATTENTION_KEY_MASK] = (struct xm_operand){0};
+    }
     if (s->cost.bytes) {
         uint64_t rows = xm_operand_rows(&o[s->cost.result]);
         r->stats.weight_bytes += xm_step_weight_bytes(&s->cost, rows);
         r->stats.multiply_adds += rows * s->cost.multiply_adds;
     }
     return xm_primitive_run(s->primitive, o, &run, err);
+}
+
+static enum xm_status
+run_step(struct xm_request *r, const struct xm_step *s, struct xm_error *err)
+{
+    if (takes_stretch(r, s))
+        return copy_stretch(r, s, err);
+    switch (s->kind) {
+    case XM_STEP_COPY:
+        return run_copy(r, s, err);
+    case XM_STEP_HOST:
+        return run_host(r, s, err);
+    case XM_STEP_COLLECTIVE:
+        return xm_request_run_collective(r, s, err);
+    case XM_STEP_ATTENTION:
+    case XM_STEP_PRIMITIVE:
+        break;
+    }
+    return run_primitive(r, s, err);
 }
 
 static enum xm_status

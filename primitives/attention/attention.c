@@ -445,10 +445,9 @@ enqueue(const struct attention *a, const struct xm_operand *operands,
     return prompts.rows ? enqueue_prompt(a, o, &prompts, run, err) : XM_OK;
 }
 
-enum xm_status
-xm_attention_plan(const struct xm_primitive *p, const struct xm_operand *operands,
-                  const struct xm_attention_run *a, uint64_t *scratch_bytes,
-                  struct xm_error *err)
+static enum xm_status
+plan(const struct xm_primitive *p, const struct xm_operand *operands,
+     const struct xm_attention_run *a, uint64_t *scratch_bytes, struct xm_error *err)
 {
     const struct attention *s = (const struct attention *)p;
     struct xm_attention_shape shape;
@@ -469,14 +468,13 @@ xm_attention_plan(const struct xm_primitive *p, const struct xm_operand *operand
     return XM_OK;
 }
 
-enum xm_status
-xm_attention_enqueue(const struct xm_primitive *p, const struct xm_operand *operands,
-                     const struct xm_attention_run *a, const struct xm_run *run,
-                     struct xm_error *err)
+static enum xm_status
+run_attention(const struct xm_primitive *p, const struct xm_operand *operands,
+              const struct xm_run *run, struct xm_error *err)
 {
     const struct attention *s = (const struct attention *)p;
     struct xm_attention_shape shape;
-    XM_TRY(xm_attention_shape(&s->desc, operands, a, &shape, err));
+    XM_TRY(xm_attention_shape(&s->desc, operands, run->sequences, &shape, err));
     if (shape.rows == 0)
         return XM_OK;
     XM_TRY(xm_attention_check(&s->desc, operands, &shape, err));
@@ -485,22 +483,6 @@ xm_attention_enqueue(const struct xm_primitive *p, const struct xm_operand *oper
     enum xm_status status = enqueue(s, operands, &shape, &scratch, run, err);
     xm_scratch_end(&scratch);
     return status;
-}
-
-static enum xm_status
-refuse_plan(const struct xm_primitive *p, const struct xm_operand *operands,
-            uint64_t *scratch_bytes, struct xm_error *err)
-{
-    (void)p, (void)operands, (void)scratch_bytes;
-    return xm_fail(err, XM_INVALID, "attention cannot be planned without its sequences");
-}
-
-static enum xm_status
-refuse_run(const struct xm_primitive *p, const struct xm_operand *operands,
-           const struct xm_run *run, struct xm_error *err)
-{
-    (void)p, (void)operands, (void)run;
-    return xm_fail(err, XM_INVALID, "attention cannot be enqueued without its sequences");
 }
 
 static void
@@ -546,8 +528,8 @@ static const uint8_t roles[] = {[XM_ATTENTION_Q] = XM_ROLE_IN,
                                 [XM_ATTENTION_BLOCK_INDICES_BEGINS] = XM_ROLE_IN,
                                 [XM_ATTENTION_PREPARED] = XM_ROLE_OUT | XM_ROLE_FORM,
                                 [XM_ATTENTION_OUT] = XM_ROLE_OUT};
-static const struct xm_primitive_ops ops = {"attention", refuse_plan, refuse_run,
-                                            describe,    destroy,     XM_ROLES(roles)};
+static const struct xm_primitive_ops ops = {"attention", plan,    run_attention,
+                                            describe,    destroy, XM_ROLES(roles)};
 
 struct xm_problem_class
 xm_attention_class(const struct xm_attention_desc *d)

@@ -59,9 +59,10 @@ bool xm_attention_page(const struct xm_attention_desc *d, struct xm_kv_page *out
 bool xm_attention_rotates(enum xm_element cache);
 /* Returns the bytes of a row of n elements in a cache of this type, its scales included. */
 uint64_t xm_attention_row_bytes(enum xm_element cache, uint32_t n);
-/* Arguments of a run that are no operands: host copies of the operands PAST_LENS [S] and
- * SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL for those that do not
- * exist. */
+/* The sequences of a run, which xm_primitive_plan and struct xm_run take: host copies of the
+ * operands PAST_LENS [S] and SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL for
+ * those that do not exist. A plan needs no slabs. A plan for some `past_lens` suffices for all
+ * smaller ones, so it may be made for the most positions that will come. */
 struct xm_attention_run {
     uint32_t n_sequences;
     const int32_t *past_lens, *subsequence_begins;
@@ -76,17 +77,6 @@ enum xm_status xm_attention_create(struct xm_engine *engine,
                                    struct xm_primitive **out, struct xm_error *err);
 /* Returns whether its kernels write operand PREPARED, for at most XM_FEW_TOKENS rows (b, t). */
 bool xm_attention_emits(const struct xm_primitive *attention);
-/* Attention's own plan and run, in place of xm_primitive_plan and xm_primitive_run, which refuse. A
- * plan for some `past_lens` suffices for all smaller ones, so it may be made for the most positions
- * that will come. The plan needs no slabs. */
-enum xm_status xm_attention_plan(const struct xm_primitive *p,
-                                 const struct xm_operand *operands,
-                                 const struct xm_attention_run *a,
-                                 uint64_t *scratch_bytes, struct xm_error *err);
-enum xm_status xm_attention_enqueue(const struct xm_primitive *p,
-                                    const struct xm_operand *operands,
-                                    const struct xm_attention_run *a,
-                                    const struct xm_run *run, struct xm_error *err);
 /* Enqueues a copy of the page that page word `from` denotes to that of `to` (beam search, shared
  * prefixes). XM_INVALID: a word denotes no page. */
 enum xm_status xm_attention_copy_page(struct xm_buffer *const *slabs,

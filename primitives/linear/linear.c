@@ -204,12 +204,13 @@ linear_destroy(struct xm_primitive *p)
 
 static enum xm_status
 linear_plan(const struct xm_primitive *p, const struct xm_operand *operands,
-            uint64_t *scratch_bytes, struct xm_error *err)
+            const struct xm_attention_run *sequences, uint64_t *scratch_bytes,
+            struct xm_error *err)
 {
     const struct xm_linear *l = (const struct xm_linear *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_LINEAR_X]);
     const struct xm_linear_way *way = way_for(l, tokens);
-    (void)err;
+    (void)sequences, (void)err;
     *scratch_bytes = xm_linear_scratch(l, way, tokens);
     if (!xm_linear_gates(way->row))
         *scratch_bytes += xm_linear_after_bytes(l, tokens);

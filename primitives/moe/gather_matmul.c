@@ -60,11 +60,12 @@ sizes_of(const struct xm_operand *o)
 
 static enum xm_status
 gather_matmul_plan(const struct xm_primitive *p, const struct xm_operand *o,
-                   uint64_t *scratch_bytes, struct xm_error *err)
+                   const struct xm_attention_run *sequences, uint64_t *scratch_bytes,
+                   struct xm_error *err)
 {
     const struct gather_matmul *g = (const struct gather_matmul *)p;
     uint64_t rows_of_a = xm_operand_rows(&o[XM_GATHER_MATMUL_A]);
-    (void)err;
+    (void)sequences, (void)err;
     *scratch_bytes = g->a.kernel ? xm_converter_scratch(&g->a, p, rows_of_a) : 0;
     return XM_OK;
 }

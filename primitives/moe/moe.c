@@ -176,12 +176,14 @@ init(struct moe *m, const struct xm_moe_desc *d, struct xm_error *err)
 
 static enum xm_status
 moe_plan(const struct xm_primitive *p, const struct xm_operand *operands,
-         uint64_t *scratch_bytes, struct xm_error *err)
+         const struct xm_attention_run *sequences, uint64_t *scratch_bytes,
+         struct xm_error *err)
 {
     const struct moe *m = (const struct moe *)p;
     uint64_t tokens = xm_operand_rows(&operands[XM_MOE_HIDDEN]);
     uint64_t slots = tokens * m->routed.top_k;
     uint64_t set = xm_moe_experts_scratch(&m->routed, p, tokens);
+    (void)sequences;
     if (xm_operand_rows(&operands[XM_MOE_ROUTING]) != tokens ||
         (m->by_ids && xm_operand_rows(&operands[XM_MOE_IDS]) != tokens))
         return xm_fail(err, XM_INVALID,

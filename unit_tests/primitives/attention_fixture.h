@@ -579,17 +579,18 @@ class Attention : public PrimitiveTest
     void enqueue(const xm_operand *o, const xm_attention_run &a)
     {
         uint64_t bytes = 0;
-        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &a, &bytes, &err));
+        ASSERT_XM_OK(xm_primitive_plan(attention.p, o, &a, &bytes, &err));
         xm_buffer *scratch = nullptr;
         if (bytes) {
             ASSERT_XM_OK(xm_buffer_create(engine, XM_USE_DEVICE, bytes, &scratch, &err));
             ASSERT_XM_OK(xm_queue_fill(queue, scratch, 0, 0xff, bytes, &err));
         }
         run.scratch = scratch;
-        EXPECT_EQ(xm_attention_enqueue(attention.p, o, &a, &run, &err), XM_OK)
-            << err.text;
+        run.sequences = &a;
+        EXPECT_EQ(xm_primitive_run(attention.p, o, &run, &err), XM_OK) << err.text;
         xm_buffer_unref(scratch);
         run.scratch = nullptr;
+        run.sequences = nullptr;
     }
 
     std::vector<float> reference(const state &s, const std::vector<float> &q,

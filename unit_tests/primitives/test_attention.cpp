@@ -297,7 +297,7 @@ TEST_F(Attention, OnePartitionTakesNoScratch)
     for (int64_t past : {0, 63, 126}) {
         const sequences s({{past, 1}});
         uint64_t bytes = 1;
-        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &s.run, &bytes, &err));
+        ASSERT_XM_OK(xm_primitive_plan(attention.p, o, &s.run, &bytes, &err));
         EXPECT_EQ(bytes, 0u);
     }
 }
@@ -391,14 +391,14 @@ TEST_F(Attention, ScratchOfDecodeIsBoundedAndThatOfPromptIsNone)
     uint64_t bytes = 0, before = 0;
     for (int64_t past : {100, 1000, 1030, 100000, 10000000}) {
         const sequences s({{past, 1}});
-        ASSERT_XM_OK(xm_attention_plan(attention.p, o, &s.run, &bytes, &err));
+        ASSERT_XM_OK(xm_primitive_plan(attention.p, o, &s.run, &bytes, &err));
         EXPECT_LE(bytes, 64u * p.heads_q * (p.dv + 2) * 4 + 4096);
         EXPECT_GE(bytes, before);
         before = bytes;
     }
     o[XM_ATTENTION_Q].dim[1] = 512;
     const sequences s({{100000, 512}});
-    ASSERT_XM_OK(xm_attention_plan(attention.p, o, &s.run, &bytes, &err));
+    ASSERT_XM_OK(xm_primitive_plan(attention.p, o, &s.run, &bytes, &err));
     EXPECT_EQ(bytes, 0u);
 }
 

@@ -332,8 +332,8 @@ TEST_F(Attention, RefusesSequencesThatDoNotFit)
         if (a.masked)
             o[XM_ATTENTION_MASK] = mask.operand();
         xm_error why = {};
-        EXPECT_EQ(xm_attention_enqueue(attention.p, o, &host.run, &run, &why),
-                  XM_INVALID);
+        run.sequences = &host.run;
+        EXPECT_EQ(xm_primitive_run(attention.p, o, &run, &why), XM_INVALID);
         EXPECT_NE(std::string(why.text).find(w.why), std::string::npos) << why.text;
     }
 }
@@ -352,8 +352,8 @@ TEST_F(Attention, SharesTablesBetweenSequencesOfOneLengthOnly)
     o[XM_ATTENTION_Q] = q.operand();
     o[XM_ATTENTION_OUT] = out.operand();
     o[XM_ATTENTION_COS] = o[XM_ATTENTION_SIN] = cos.operand();
-    EXPECT_EQ(xm_attention_enqueue(attention.p, o, &sequences.host.run, &run, &err),
-              XM_INVALID);
+    run.sequences = &sequences.host.run;
+    EXPECT_EQ(xm_primitive_run(attention.p, o, &run, &err), XM_INVALID);
     EXPECT_NE(std::string(err.text).find("sequences of equal length"), std::string::npos)
         << err.text;
 }

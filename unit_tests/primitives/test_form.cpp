@@ -406,7 +406,7 @@ class Reader : public Form
         o[XM_LINEAR_PREPARED] = prepared;
         uint64_t bytes = 0;
         xm_run r = run;
-        EXPECT_EQ(xm_primitive_plan(linear.p, o, &bytes, &err), XM_OK);
+        EXPECT_EQ(xm_primitive_plan(linear.p, o, nullptr, &bytes, &err), XM_OK);
         EXPECT_EQ(xm_buffer_create(engine, XM_USE_DEVICE, bytes + 1, &r.scratch, &err),
                   XM_OK);
         EXPECT_EQ(xm_primitive_run(linear.p, o, &r, &err), XM_OK) << err.text;

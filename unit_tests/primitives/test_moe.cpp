@@ -358,7 +358,7 @@ TEST_F(Moe, IdsOfNoExpertCountForNothing)
     EXPECT_TRUE(rows_close(y.read(), want, hidden, XM_F32));
     operands[XM_MOE_IDS].dim[0] = 2;
     uint64_t bytes;
-    EXPECT_EQ(xm_primitive_plan(moe.p, operands, &bytes, &err), XM_INVALID);
+    EXPECT_EQ(xm_primitive_plan(moe.p, operands, nullptr, &bytes, &err), XM_INVALID);
     EXPECT_STREQ(err.text, "the routing weights are not given for 3 tokens");
 }
 

@@ -354,7 +354,8 @@ struct planned_run {
         uint64_t bytes = 0;
         xm_error err = {};
         run.queue = queue;
-        EXPECT_EQ(xm_primitive_plan(p, operands, &bytes, &err), XM_OK) << err.text;
+        EXPECT_EQ(xm_primitive_plan(p, operands, nullptr, &bytes, &err), XM_OK)
+            << err.text;
         if (bytes) {
             EXPECT_EQ(xm_buffer_create(xm_queue_engine(queue), XM_USE_DEVICE, bytes,
                                        &run.scratch, &err),
