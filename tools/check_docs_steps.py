@@ -185,7 +185,7 @@ class Steps(unittest.TestCase):
         self.create_of(page, "squared_relu.h", folder + "squared_relu.h")
         self.create_of(page, "squared_relu.c", folder + "squared_relu.c")
         self.add_row("primitives/variant_tables.def", "TABLE", rows_of(page, "TABLE")[0].strip())
-        lower = "plugin/gpu/lower_rows.c"
+        lower = "plugin/lower/lower_rows.c"
         self.edit(lower, "/* clang-format off */\nconst struct xm_lower_op xm_lower_row_ops",
                   f'#include "{folder}squared_relu.h"\n'
                   "static enum xm_status\n"

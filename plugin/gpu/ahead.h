@@ -15,8 +15,8 @@
 #ifndef XM_PLUGIN_GPU_AHEAD_H
 #define XM_PLUGIN_GPU_AHEAD_H
 
-#include "plugin/gpu/kv/kv_sequence.h"
 #include "plugin/gpu/request.h"
+#include "plugin/kv/kv_sequence.h"
 #include "plugin/plugin.h"
 
 #ifdef __cplusplus

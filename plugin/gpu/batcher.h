@@ -14,8 +14,8 @@
 #ifndef XM_PLUGIN_GPU_BATCHER_H
 #define XM_PLUGIN_GPU_BATCHER_H
 
-#include "plugin/gpu/kv/kv_sequence.h"
-#include "plugin/gpu/program.h"
+#include "plugin/kv/kv_sequence.h"
+#include "plugin/lower/program.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -18,7 +18,7 @@
 #ifndef XM_PLUGIN_GPU_BLOB_H
 #define XM_PLUGIN_GPU_BLOB_H
 
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 #include "plugin/plugin.h"
 
 #ifdef __cplusplus

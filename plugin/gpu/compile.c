@@ -4,14 +4,16 @@
  * both operations of the graph and primitives. Passes ask here (xm_caps) what the device can run;
  * the answers come from pure functions of the primitives.
  */
+#include "plugin/gpu/compile.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plugin/gpu/batcher.h"
-#include "plugin/gpu/lower.h"
 #include "plugin/gpu/planner.h"
-#include "plugin/gpu/weight_pages.h"
+#include "plugin/lower/lower.h"
+#include "plugin/lower/weight_pages.h"
 #include "primitives/onednn/onednn_weight.h"
 #include "runtime/label_times.h"
 #include "runtime/util/log.h"

@@ -9,7 +9,7 @@
 #ifndef XM_PLUGIN_GPU_DESCRIBE_H
 #define XM_PLUGIN_GPU_DESCRIBE_H
 
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 
 #ifdef __cplusplus
 extern "C" {

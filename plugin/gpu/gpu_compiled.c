@@ -3,12 +3,12 @@
  * Implements the core's compiled models (struct xm_compiled) by programs.
  */
 #include "plugin/gpu/blob.h"
-#include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
-#include "plugin/gpu/kv/kv_pool.h"
 #include "plugin/gpu/program_exec_graph.h"
-#include "plugin/gpu/weight_pages.h"
+#include "plugin/kv/kv_pool.h"
+#include "plugin/lower/expert_caches.h"
+#include "plugin/lower/weight_pages.h"
 #include "runtime/kept.h"
 #include "runtime/multiply_rate.h"
 #include "runtime/read_rate.h"

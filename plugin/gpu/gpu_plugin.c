@@ -8,6 +8,7 @@
 
 #include "plugin/by_shape.h"
 #include "plugin/gpu/blob.h"
+#include "plugin/gpu/compile.h"
 #include "plugin/gpu/gpu_plugin.h"
 #include "plugin/gpu/gpu_properties.h"
 #include "plugin/gpu/model_cache.h"

@@ -7,7 +7,7 @@
 #define XM_PLUGIN_GPU_GPU_PLUGIN_H
 
 #include "plugin/gpu/open_engines.h"
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 #include "plugin/plugin.h"
 
 struct xm_gpu_compiled {

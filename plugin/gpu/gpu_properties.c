@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "plugin/gpu/blob_format.h"
-#include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/unmeasured.h"
+#include "plugin/lower/expert_caches.h"
 #include "plugin/memory_planner.h"
 #include "plugin/property_rows.h"
 #include "runtime/host_memory.h"

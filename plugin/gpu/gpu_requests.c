@@ -7,10 +7,10 @@
 
 #include "plugin/gpu/batcher.h"
 #include "plugin/gpu/gpu_plugin.h"
-#include "plugin/gpu/kv/kv_file.h"
 #include "plugin/gpu/model_cache.h"
 #include "plugin/gpu/request_profile.h"
 #include "plugin/gpu/step_checker.h"
+#include "plugin/kv/kv_file.h"
 
 /* ---- requests ---- */
 

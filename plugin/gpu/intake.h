@@ -20,8 +20,8 @@
 #define XM_PLUGIN_GPU_INTAKE_H
 
 #include "plugin/feeds.h"
-#include "plugin/gpu/kv/kv_sequence.h"
-#include "plugin/gpu/program.h"
+#include "plugin/kv/kv_sequence.h"
+#include "plugin/lower/program.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,7 +13,7 @@
 
 #include "plugin/cache_cipher.h"
 #include "plugin/compile_options.h"
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 #include "plugin/plugin.h"
 #include "runtime/config.h"
 #include "runtime/device_info.h"

@@ -6,6 +6,7 @@
 
 #include "plugin/bind.h"
 #include "plugin/gpu/batcher.h"
+#include "plugin/gpu/compile.h"
 #include "plugin/gpu/request.h"
 #include "plugin/gpu/request_profile.h"
 #include "plugin/plugin.h"

@@ -8,8 +8,8 @@
 #ifndef XM_PLUGIN_GPU_PLANNER_H
 #define XM_PLUGIN_GPU_PLANNER_H
 
-#include "plugin/gpu/program.h"
 #include "plugin/gpu/request.h"
+#include "plugin/lower/program.h"
 #include "plugin/memory_planner.h"
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 
 #include "plugin/gpu/describe.h"
 #include "plugin/gpu/planner.h"
-#include "plugin/gpu/program_layers.h"
+#include "plugin/lower/program_layers.h"
 #include "runtime/label_times.h"
 
 const char *

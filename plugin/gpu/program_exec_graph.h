@@ -6,7 +6,7 @@
 #define XM_PLUGIN_GPU_PROGRAM_EXEC_GRAPH_H
 
 #include "plugin/exec_graph.h"
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 
 #include "plugin/gpu/describe.h"
 #include "plugin/gpu/planner.h"
-#include "plugin/gpu/program_layers.h"
+#include "plugin/lower/program_layers.h"
 
 /* Copies a text to the view's arena; NULL stays NULL. False: no memory. */
 static bool

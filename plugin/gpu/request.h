@@ -12,7 +12,7 @@
 #define XM_PLUGIN_GPU_REQUEST_H
 
 #include "plugin/gpu/intake.h"
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 #include "plugin/stats.h"
 
 #ifdef __cplusplus

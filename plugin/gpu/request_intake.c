@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "plugin/gpu/expert_caches.h"
 #include "plugin/gpu/request_run.h"
+#include "plugin/lower/expert_caches.h"
 #include "transformations/graph/symbols.h"
 
 /* ---- where the tokens of a chunk are ------------------------------------------------------ */

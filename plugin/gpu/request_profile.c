@@ -5,7 +5,7 @@
 
 #include "plugin/gpu/program_exec_graph.h"
 #include "plugin/gpu/request_run.h"
-#include "plugin/gpu/step_work.h"
+#include "plugin/lower/step_work.h"
 #include "runtime/label_times.h"
 
 void

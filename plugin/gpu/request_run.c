@@ -4,7 +4,7 @@
  * order.
  */
 #include "plugin/gpu/request_run.h"
-#include "plugin/gpu/step_work.h"
+#include "plugin/lower/step_work.h"
 
 #include <string.h>
 

@@ -7,9 +7,9 @@
 
 #include "plugin/bind.h"
 #include "plugin/gpu/intake.h"
-#include "plugin/gpu/kv/kv_rows.h"
 #include "plugin/gpu/request.h"
 #include "plugin/gpu/request_profile.h"
+#include "plugin/kv/kv_rows.h"
 #include "runtime/pool.h"
 #include "runtime/recording.h"
 #include "transformations/graph/evaluate.h"

@@ -60,8 +60,8 @@ bool xm_attention_rotates(enum xm_element cache);
 /* Returns the bytes of a row of n elements in a cache of this type, its scales included. */
 uint64_t xm_attention_row_bytes(enum xm_element cache, uint32_t n);
 /* The sequences of a run, which xm_primitive_plan and struct xm_run take: host copies of the
- * operands PAST_LENS [S] and SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL for
- * those that do not exist. A plan needs no slabs. A plan for some `past_lens` suffices for all
+ * operands PAST_LENS [S] and SUBSEQUENCE_BEGINS [S+1], and the layer's slabs [XM_KV_SLABS], NULL
+ * for those that do not exist. A plan needs no slabs. A plan for some `past_lens` suffices for all
  * smaller ones, so it may be made for the most positions that will come. */
 struct xm_attention_run {
     uint32_t n_sequences;

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "plugin/gpu/compile.h"
 #include "plugin/gpu/request.h"
 #include "transformations/graph/evaluate.h"
 #include "transformations/graph/text.h"

@@ -10,6 +10,7 @@
 #include "functional_tests/common/comma_locale.h"
 #include "plugin/gpu/blob.h"
 #include "plugin/gpu/blob_format.h"
+#include "plugin/gpu/compile.h"
 #include "plugin/gpu/planner.h"
 #include "plugin/readers/openvino_ir.h"
 #include "runtime/util/checksum.h"

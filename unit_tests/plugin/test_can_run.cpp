@@ -5,7 +5,7 @@
  */
 #include <functional>
 
-#include "plugin/gpu/program.h"
+#include "plugin/lower/program.h"
 #include "unit_tests/passes/pass_test.h"
 
 namespace

@@ -3,7 +3,7 @@
  * Experts in host memory with device caches of several sizes: results have equal bits whatever is
  * offloaded and cached. Statistics, several requests, failures, and a device without memory.
  */
-#include "plugin/gpu/expert_caches.h"
+#include "plugin/lower/expert_caches.h"
 
 #include <thread>
 

@@ -7,9 +7,9 @@
 #include <map>
 #include <random>
 
-#include "plugin/gpu/kv/kv_file.h"
-#include "plugin/gpu/kv/kv_sequence.h"
-#include "plugin/gpu/kv/kv_tables.h"
+#include "plugin/kv/kv_file.h"
+#include "plugin/kv/kv_sequence.h"
+#include "plugin/kv/kv_tables.h"
 #include "primitives/attention/attention.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/memory.h"

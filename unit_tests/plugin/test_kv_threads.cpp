@@ -6,7 +6,7 @@
 #include <random>
 
 #include "plugin/gpu/batcher.h"
-#include "plugin/gpu/kv/kv_sequence.h"
+#include "plugin/kv/kv_sequence.h"
 #include "primitives/attention/attention.h"
 #include "runtime/fake/fake.h"
 #include "unit_tests/plugin/language_model.h"

@@ -8,7 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "plugin/gpu/weight_pages.h"
+#include "plugin/gpu/compile.h"
+#include "plugin/lower/weight_pages.h"
 #include "plugin/plugin.h"
 #include "plugin/readers/openvino_ir.h"
 #include "runtime/util/memory.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "plugin/gpu/request_profile.h"
-#include "plugin/gpu/step_work.h"
+#include "plugin/lower/step_work.h"
 #include "runtime/fake/fake.h"
 #include "runtime/util/clock.h"
 #include "unit_tests/plugin/language_model.h"

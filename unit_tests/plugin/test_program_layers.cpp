@@ -8,7 +8,7 @@
 
 #include "plugin/gpu/describe.h"
 #include "plugin/gpu/planner.h"
-#include "plugin/gpu/program_layers.h"
+#include "plugin/lower/program_layers.h"
 #include "plugin/readers/openvino_ir.h"
 #include "runtime/util/memory.h"
 #include "unit_tests/plugin/plugin_test.h"

@@ -5,7 +5,7 @@
  */
 #include <algorithm>
 
-#include "plugin/gpu/kv/kv_pool.h"
+#include "plugin/kv/kv_pool.h"
 #include "plugin/readers/openvino_ir.h"
 #include "unit_tests/plugin/language_model.h"
 #include "unit_tests/sample.h"
