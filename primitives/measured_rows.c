@@ -117,13 +117,14 @@ trial_text(const struct xm_variant_table *table, size_t row)
 }
 
 static struct name
-lost_name(const char text[XM_KEPT_TEXT])
+note_name(const char *what, const char *row)
 {
     struct name name;
-    snprintf(name.text, sizeof(name.text), "row that ended its process: %.*s",
-             XM_KEPT_TEXT, text);
+    snprintf(name.text, sizeof(name.text), "row that %s: %.*s", what, XM_KEPT_TEXT, row);
     return name;
 }
+
+static const char ended[] = "ended its process", wrong[] = "computes wrong results";
 
 void
 xm_row_trial_begin(const struct xm_engine *engine, const struct xm_variant_table *table,
@@ -156,7 +157,7 @@ xm_row_trials_open(const struct xm_engine *engine)
         !xm_kept_path(xm_engine_config(engine)->cache_dir, xm_engine_info(engine), trial,
                       t.path, sizeof(t.path)))
         return;
-    (void)store(engine, lost_name(text).text, text);
+    (void)store(engine, note_name(ended, text).text, text);
     unlink(t.path);
 }
 
@@ -165,5 +166,24 @@ xm_row_trial_is_lost(const struct xm_engine *engine, const struct xm_variant_tab
                      size_t row)
 {
     char text[XM_KEPT_TEXT];
-    return load(engine, lost_name(trial_text(table, row).text).text, text);
+    return load(engine, note_name(ended, trial_text(table, row).text).text, text);
+}
+
+/* ---- wrong results ------------------------------------------------------------------- */
+
+/* Several steps may have the row; they share the note. */
+void
+xm_row_keep_wrong(const struct xm_engine *engine, const struct xm_variant_table *table,
+                  size_t row)
+{
+    const char *name = table->rows[row].name;
+    (void)store(engine, note_name(wrong, name).text, name);
+}
+
+bool
+xm_row_is_wrong(const struct xm_engine *engine, const struct xm_variant_table *table,
+                size_t row)
+{
+    char text[XM_KEPT_TEXT];
+    return load(engine, note_name(wrong, table->rows[row].name).text, text);
 }

@@ -11,6 +11,9 @@
  * A row that is being timed may crash its process or hang the device. Therefore a note on disk
  * names the row while it is built or timed; a later process that finds the note never times the row
  * again.
+ *
+ * A driver's compiler may turn a kernel into one that computes something else. A row whose results
+ * are wrong where it is timed is noted, too, and xm_variant_pick passes over it.
  */
 #ifndef XM_PRIMITIVES_MEASURED_ROWS_H
 #define XM_PRIMITIVES_MEASURED_ROWS_H
@@ -62,6 +65,14 @@ void xm_row_trials_open(const struct xm_engine *engine);
  * tried again, in no class of problems, with this device, driver and version of xemoe. */
 bool xm_row_trial_is_lost(const struct xm_engine *engine,
                           const struct xm_variant_table *table, size_t row);
+
+/* Notes that a row computes wrong results on the device, with its driver and this version of
+ * xemoe. */
+void xm_row_keep_wrong(const struct xm_engine *engine,
+                       const struct xm_variant_table *table, size_t row);
+/* Returns whether there is such a note, for any class of problems. */
+bool xm_row_is_wrong(const struct xm_engine *engine, const struct xm_variant_table *table,
+                     size_t row);
 
 #ifdef __cplusplus
 }

@@ -238,6 +238,9 @@ xm_variant_prepare(struct xm_pick *p, const struct xm_engine *engine,
                    struct xm_error *err)
 {
     p->is_measured = xm_measured_row(engine, p->table, &p->problems, &p->measured);
+    p->wrong = 0;
+    for (size_t i = 0; i < p->table->n; i++)
+        p->wrong |= (uint32_t)xm_row_is_wrong(engine, p->table, i) << i;
     return parse_force(p->table, &p->forced, err);
 }
 
@@ -247,6 +250,12 @@ static bool
 is_left_out(const struct xm_pick *p, size_t row)
 {
     return p->not_built >> row & 1;
+}
+
+static bool
+is_wrong(const struct xm_pick *p, size_t row)
+{
+    return p->wrong >> row & 1;
 }
 
 static const char *
@@ -320,7 +329,7 @@ choose_measured(const struct xm_pick *p, const struct xm_device_info *device,
                 const void *problem, size_t *row)
 {
     const struct xm_variant *measured = &p->table->rows[p->measured];
-    if (!p->is_measured || is_left_out(p, p->measured) ||
+    if (!p->is_measured || is_left_out(p, p->measured) || is_wrong(p, p->measured) ||
         xm_variant_drawback(measured, device) || refusal(p, p->measured, device, problem))
         return false;
     xm_debug(XM_DEBUG_DISPATCH, "%s: %s (measured)", p->table->step, measured->name);
@@ -351,6 +360,8 @@ xm_variant_pick(const struct xm_pick *p, const struct xm_device_info *device,
             why = xm_variant_drawback(&t->rows[i], device);
         if (!why && is_left_out(p, i))
             why = "it does not build";
+        if (!why && is_wrong(p, i))
+            why = "it computed wrong results when it was measured on this device";
         if (!why) {
             xm_debug(XM_DEBUG_DISPATCH, "%s: %s", t->step, t->rows[i].name);
             *row = i;

@@ -143,11 +143,13 @@ struct xm_pick {
     size_t measured;
     size_t row;            /* the choice                                               */
     uint32_t not_built;    /* rows that the compiler refuses, one bit each             */
+    uint32_t wrong;        /* rows that compute wrong results here (measured_rows.h)   */
     struct xm_error first; /* the compiler error of the first row in not_built */
     struct xm_forced forced; /* read from XM_FORCE when the pick is built, not in runs */
 };
 
-/* Reads XM_FORCE for the pick's table, and which row is kept for its class, so that runs need not.
+/* Reads XM_FORCE for the pick's table, which row is kept for its class, and which rows are wrong on
+ * this device, so that runs need not.
  * xm_variant_build calls it. */
 enum xm_status xm_variant_prepare(struct xm_pick *pick, const struct xm_engine *engine,
                                   struct xm_error *err);
@@ -165,9 +167,9 @@ enum xm_status xm_variant_build(struct xm_pick *picks, size_t n,
                                 const struct xm_engine *engine, xm_variant_build_fn build,
                                 void *ctx, struct xm_error *err);
 /* Sets *row to the index of the row for a problem (which may differ from the pick's), passing over
- * rows that do not build. XM_UNSUPPORTED: every row refuses (the error has the last reason), or the
- * row that XM_FORCE names does. XM_NOT_BUILT: the row that XM_FORCE names does not build, or no row
- * that does is left. */
+ * rows that do not build, or are wrong and not named by XM_FORCE. XM_UNSUPPORTED: every row
+ * refuses (the error has the last reason), or the row that XM_FORCE names does. XM_NOT_BUILT: the
+ * row that XM_FORCE names does not build, or no row that does is left. */
 enum xm_status xm_variant_pick(const struct xm_pick *pick,
                                const struct xm_device_info *device, const void *problem,
                                size_t *row, struct xm_error *err);

@@ -81,6 +81,27 @@ TEST_F(Tune, KeepsARowOfEachStepForLaterRuns)
     EXPECT_FALSE(contains(generate({"--no-tune"}).err, "(measured)"));
 }
 
+/* A driver on which one kernel does nothing. */
+TEST_F(Tune, AWrongKernelIsFoundAndPassedOver)
+{
+    const Settings driver = {"OPENCL_LAYERS=" XM_FAULT_LAYER,
+                             "XM_OPENCL_OMIT=linear_gemm_vec"};
+    const Outcome o =
+        run({"tune", gguf, "--seconds", "0.0001", "--cache-dir", folder.path}, driver);
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_TRUE(
+        contains(o.err, "xemoe: kernel 'linear_gemm_vec' computes wrong results on "))
+        << o.err;
+    EXPECT_EQ(o.err.find("wrong results"), o.err.rfind("wrong results")) << o.err;
+    const Outcome later = run({"generate", gguf, "-p", "hello", "-n", "2", "--no-tune",
+                               "--cache-dir", folder.path},
+                              {"XM_DEBUG=dispatch"});
+    EXPECT_EQ(later.code, 0) << later.err;
+    EXPECT_TRUE(contains(later.err, "linear_gemm_vec refused: it computed wrong results"))
+        << later.err;
+    EXPECT_FALSE(contains(later.err, ": linear_gemm_vec\n")) << later.err;
+}
+
 TEST_F(Tune, RefusesDryRuns)
 {
     const Outcome o = run({"tune", gguf, "--cache-dir", folder.path}, {"XM_DRY_RUN=1"});

@@ -5,8 +5,14 @@
  *   OPENCL_LAYERS=libxm_opencl_fail.so XM_OPENCL_FAIL=CALL:N[:CODE] program…
  *
  * The N-th call of the function CALL in a process, counted from 1, returns CODE, or
- * CL_OUT_OF_RESOURCES, and is not passed on. All other calls are. Deliberately not done: extension
- * functions, queries, and OpenCL functions that xemoe does not call.
+ * CL_OUT_OF_RESOURCES, and is not passed on. All other calls are.
+ *
+ *   OPENCL_LAYERS=libxm_opencl_fail.so XM_OPENCL_OMIT=KERNEL program…
+ *
+ * Launches of the kernel KERNEL succeed without running, so that its results are wrong.
+ *
+ * Deliberately not done: extension functions, queries, and OpenCL functions that xemoe does not
+ * call.
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -87,11 +93,31 @@ CALL(clBuildProgram,
      (p, n, devices, options, fn, ctx))
 CALL(clSetKernelArg, (cl_kernel k, cl_uint i, size_t bytes, const void *value),
      (k, i, bytes, value))
-CALL(clEnqueueNDRangeKernel,
-     (cl_command_queue q, cl_kernel k, cl_uint dim, const size_t *offset,
-      const size_t *global, const size_t *local, cl_uint n, const cl_event *list,
-      cl_event *event),
-     (q, k, dim, offset, global, local, n, list, event))
+static bool
+is_omitted(cl_kernel k)
+{
+    char name[128] = "";
+    const char *omitted = getenv("XM_OPENCL_OMIT");
+    return omitted &&
+           below->clGetKernelInfo(k, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL) ==
+               CL_SUCCESS &&
+           strcmp(name, omitted) == 0;
+}
+
+/* A marker takes the place of an omitted launch, so that its event exists. */
+static cl_int CL_API_CALL
+own_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dim,
+                           const size_t *offset, const size_t *global,
+                           const size_t *local, cl_uint n, const cl_event *list,
+                           cl_event *event)
+{
+    if (fails("clEnqueueNDRangeKernel"))
+        return fault.code;
+    if (is_omitted(k))
+        return below->clEnqueueMarkerWithWaitList(q, n, list, event);
+    return below->clEnqueueNDRangeKernel(q, k, dim, offset, global, local, n, list,
+                                         event);
+}
 CALL(clEnqueueReadBuffer,
      (cl_command_queue q, cl_mem b, cl_bool blocking, size_t offset, size_t bytes,
       void *to, cl_uint n, const cl_event *list, cl_event *event),

@@ -8,6 +8,7 @@
  *   problem.c   reads the lines of a file of problems, without comments
  *   limits.c    rates of streaming reads (host, device) and of multiply-adds (device)
  *   run.c       times the primitive of a problem with random weights
+ *   results.c   compares results of variants
  *   attention.c attention, its operands and its cache
  *   device.c    opens the device and measures its limits
  *   main.c      options, the loop over problems and variants
@@ -80,6 +81,8 @@ struct xm_bench_result {
     double best;       /* seconds of one run                   */
     double spent;      /* seconds of all runs except the first, which may build kernels */
     char kernels[512]; /* kernel names, separated by spaces */
+    bool
+        wrote_nothing; /* the first run left its results as they were; the status is XM_DEVICE */
 };
 /* Creates a problem on the device. `p` must outlive it. The caller destroys *out, also on
  * failure. */
@@ -93,6 +96,17 @@ enum xm_status xm_bench_build(struct xm_bench *b, struct xm_error *err);
  * than `hopeless` seconds (0: no limit), its time is the result. */
 enum xm_status xm_bench_time(struct xm_bench *b, double seconds, double hopeless,
                              struct xm_bench_result *out, struct xm_error *err);
+/* As the first run of xm_bench_time, untimed. */
+enum xm_status xm_bench_run(struct xm_bench *b, struct xm_error *err);
+/* Returns the results of the last first run or of xm_bench_run, [*rows][*cols], of which only the
+ * first rows are kept if there are many; valid until the next such run. NULL: there are none, or
+ * the problem is attention, whose results are not kept. */
+const float *xm_bench_results(const struct xm_bench *b, uint64_t *rows, uint64_t *cols);
+/* Whether each row of got[rows][cols] is that of `want`, as kernels compute it in any precision:
+ * the squared error is at most a thousandth of the row's squares. Rows of `want` that are not
+ * finite are not compared. */
+bool xm_bench_results_agree(const float *got, const float *want, uint64_t rows,
+                            uint64_t cols);
 /* Creates the problem, times it, and destroys it. */
 enum xm_status xm_bench_problem_time(struct xm_engine *engine,
                                      const struct xm_timed_problem *p, double seconds,

@@ -34,6 +34,8 @@ struct xm_bench {
     struct bench_attention *attention; /* NULL: the problem is not attention */
     struct xm_buffer *x, *y, *logits[N_LOGITS], *scratch;
     struct xm_queue *queue;
+    float *results; /* [n_rows][n_cols] of the first run; NULL: none */
+    uint64_t n_rows, n_cols;
 };
 
 static uint64_t
@@ -231,6 +233,7 @@ xm_bench_destroy(struct xm_bench *b)
     xm_buffer_unref(b->y);
     for (uint32_t i = 0; i < b->n_bytes; i++)
         xm_free(b->bytes[i]);
+    xm_free(b->results);
     xm_free(b);
 }
 
@@ -354,27 +357,67 @@ time_runs(struct xm_bench *b, uint64_t runs, uint64_t *done, double *seconds,
 
 /* A byte that no kernel writes to all of its results, and the number of bytes that are checked. */
 enum { UNTOUCHED = 0x5a, LOOKED_AT = 64 };
+enum { MOST_RESULTS = 1 << 20 };
 
-/* Makes the first run and checks that it wrote results. Drivers that only record or simulate
- * launches leave them unchanged; their times mean nothing. Attention over a cache of equal bytes
- * may write the same byte, so its results are not checked. */
+/* Reads the results of the first rows, at most MOST_RESULTS elements but at least one row. Fails if
+ * the run left their first bytes as they were: drivers that only record or simulate launches do;
+ * their times mean nothing. */
+static enum xm_status
+read_results(struct xm_bench *b, struct xm_error *err)
+{
+    const struct xm_timed_problem *p = b->p;
+    const uint64_t width = xm_element_bits(p->activations) / 8;
+    const uint64_t cols = p->kind == XM_TIMED_MOE ? p->hidden : p->rows;
+    const uint64_t most = MOST_RESULTS / cols + 1;
+    const uint64_t rows = p->tokens < most ? p->tokens : most,
+                   bytes = rows * cols * width;
+    uint8_t *raw = xm_malloc((size_t)bytes);
+    float *results = xm_realloc(b->results, (size_t)(rows * cols * sizeof(float)));
+    bool is_touched = false;
+    b->results = results ? results : b->results;
+    enum xm_status s = raw && results ? xm_queue_read(b->queue, b->y, 0, raw, bytes, err)
+                                      : xm_no_memory(err, "the results of a kernel");
+    for (uint64_t i = 0; s == XM_OK && i < bytes && i < LOOKED_AT; i++)
+        is_touched |= raw[i] != UNTOUCHED;
+    for (uint64_t i = 0; s == XM_OK && i < rows * cols; i++)
+        results[i] = xm_load_float(p->activations, raw, i);
+    xm_free(raw);
+    b->n_rows = s == XM_OK && is_touched ? rows : 0;
+    b->n_cols = cols;
+    if (s == XM_OK && !is_touched)
+        return xm_fail(err, XM_DEVICE,
+                       "the device computes nothing, so its times mean nothing");
+    return s;
+}
+
+/* Makes the first run and reads its results. Attention is not checked: over a cache of equal bytes
+ * it may write UNTOUCHED. */
 static enum xm_status
 run_first(struct xm_bench *b, struct xm_error *err)
 {
-    uint8_t seen[LOOKED_AT];
-    const uint64_t all = b->y ? xm_buffer_bytes(b->y) : 0;
-    const uint64_t n = all < sizeof(seen) ? all : sizeof(seen);
-    bool is_touched = n == 0;
-    if (n > 0)
-        XM_TRY(xm_queue_fill(b->queue, b->y, 0, UNTOUCHED, n, err));
+    b->n_rows = 0;
+    if (b->y)
+        XM_TRY(xm_queue_fill(b->queue, b->y, 0, UNTOUCHED, xm_buffer_bytes(b->y), err));
     XM_TRY(run_once(b, 0, err));
-    XM_TRY(n > 0 ? xm_queue_read(b->queue, b->y, 0, seen, n, err)
-                 : xm_queue_finish(b->queue, err));
-    for (uint64_t i = 0; i < n; i++)
-        is_touched |= seen[i] != UNTOUCHED;
-    return is_touched ? XM_OK
-                      : xm_fail(err, XM_DEVICE,
-                                "the device computes nothing, so its times mean nothing");
+    return b->y ? read_results(b, err) : xm_queue_finish(b->queue, err);
+}
+
+enum xm_status
+xm_bench_run(struct xm_bench *b, struct xm_error *err)
+{
+    enum xm_status s = create_primitives(b, err);
+    if (s == XM_OK)
+        s = run_first(b, err);
+    destroy_primitives(b);
+    return s;
+}
+
+const float *
+xm_bench_results(const struct xm_bench *b, uint64_t *rows, uint64_t *cols)
+{
+    *rows = b->n_rows;
+    *cols = b->n_cols;
+    return b->n_rows ? b->results : NULL;
 }
 
 /* Times runs after the first one, which builds kernels and touches pages. Starts with a single run,
@@ -429,6 +472,7 @@ xm_bench_time(struct xm_bench *b, double seconds, double hopeless,
     if (s == XM_OK) {
         describe(b, out->kernels, sizeof(out->kernels));
         s = run_first(b, err);
+        out->wrote_nothing = s == XM_DEVICE && b->y && b->n_rows == 0;
     }
     if (s == XM_OK) {
         const double start = xm_now();

@@ -75,6 +75,14 @@ report_rows(void *ctx, const struct xm_tuner_job *job, const struct xm_timed_row
     t->is_kept = is_kept && t->is_kept;
 }
 
+static void
+warn(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    xm_progress_clear();
+    fprintf(stderr, "xemoe: %s\n", sentence);
+}
+
 /* ---- the loop -------------------------------------------------------------------------- */
 
 static enum xm_status
@@ -132,6 +140,7 @@ xm_bench_tune(int argc, char **argv)
                                .most_bytes = INFINITY,
                                .goes_on = show_row,
                                .found = report_rows,
+                               .wrong = warn,
                                .ctx = &t},
                      .lock = {.file = -1},
                      .is_kept = true};

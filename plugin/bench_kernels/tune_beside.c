@@ -9,6 +9,7 @@
  *                                          ready          all are built
  *     go                                   row STEP       times variants, for BUDGET_S
  *                                          kept STEP      has stored a choice
+ *                                          wrong WHY      tells the user of wrong results
  *                                          left           ends the go; more can be timed
  *                                          done           ends the go; nothing is left to time
  *
@@ -122,6 +123,14 @@ tell_kept(void *ctx, const struct xm_tuner_job *job, const struct xm_timed_rows 
     fflush(stdout);
 }
 
+static void
+tell_wrong(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    printf("wrong %s\n", sentence);
+    fflush(stdout);
+}
+
 static enum xm_status
 read_problems(struct beside *b, struct xm_error *err)
 {
@@ -212,7 +221,8 @@ xm_bench_tune_beside(const char *device, const char *cache_dir)
                                  .budget = BUDGET_S,
                                  .most_bytes = MOST_BYTES,
                                  .only_unsettled = true,
-                                 .found = tell_kept},
+                                 .found = tell_kept,
+                                 .wrong = tell_wrong},
                        .lock = {.file = -1}};
     struct xm_error err = {0};
     size_t index = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Selects each variant with XM_FORCE. All variants of a step run on the same random weights.
+ * Selects each variant with XM_FORCE. All variants of a step run on the same random weights, and
+ * their results are compared.
  */
 #include "plugin/bench_kernels/tuner.h"
 
@@ -14,6 +15,8 @@
 
 #include "primitives/measured_rows.h"
 #include "runtime/counting/counting.h"
+#include "runtime/util/clock.h"
+#include "runtime/util/memory.h"
 #include "runtime/util/strbuf.h"
 
 /* ---- the lock -------------------------------------------------------------------------- */
@@ -165,6 +168,14 @@ each_job(const struct xm_tuner *t, const struct xm_timed_problem *p, bool decode
     return XM_OK;
 }
 
+/* Whether the results of the variants are compared with those of the reference from the start: for
+ * single tokens on a GPU, where the reference is fast. */
+static bool
+begins_with_reference(const struct xm_tuner *t, const struct xm_tuner_job *job)
+{
+    return xm_engine_info(t->engine)->kind == XM_DEVICE_GPU && job->timed.tokens == 1;
+}
+
 static bool
 goes_on(const struct xm_tuner *t, const struct xm_tuner_job *job, size_t row)
 {
@@ -173,12 +184,94 @@ goes_on(const struct xm_tuner *t, const struct xm_tuner_job *job, size_t row)
 
 /* ---- timing ---------------------------------------------------------------------------- */
 
-/* The job whose variants are being timed. */
+/* The job whose variants are being timed, and the results with which theirs are compared: those of
+ * the reference, or of the first variant until one disagrees with it. */
 struct timing {
     struct xm_tuner *tuner;
     const struct xm_tuner_job *job;
     struct xm_bench *bench;
+    float *expected; /* [n]; NULL: none yet */
+    uint64_t n;
+    bool are_reference, disagree;
 };
+
+static enum xm_status
+expect_results(struct timing *g, const float *results, uint64_t n, struct xm_error *err)
+{
+    float *grown = xm_realloc(g->expected, (size_t)n * sizeof(*grown));
+    if (!grown)
+        return xm_no_memory(err, "the results of a kernel");
+    memcpy(grown, results, (size_t)n * sizeof(*grown));
+    g->expected = grown;
+    g->n = n;
+    return XM_OK;
+}
+
+/* Expects the results of the reference, if the step has one that can run. */
+static enum xm_status
+run_reference(struct timing *g, struct xm_error *err)
+{
+    const struct xm_variant_table *table = g->job->table;
+    const double start = xm_now();
+    struct xm_error ignored = {0};
+    uint64_t rows, cols;
+    size_t row = 0;
+    while (row < table->n && table->rows[row].family != XM_FAMILY_ANY)
+        row++;
+    if (row == table->n || !goes_on(g->tuner, g->job, row) || !force(g->job, row) ||
+        xm_bench_run(g->bench, &ignored) != XM_OK)
+        return XM_OK;
+    g->tuner->spent += xm_now() - start;
+    const float *results = xm_bench_results(g->bench, &rows, &cols);
+    g->are_reference = results != NULL;
+    return results ? expect_results(g, results, rows * cols, err) : XM_OK;
+}
+
+static void
+note_wrong(const struct xm_tuner *t, const struct xm_variant_table *table, size_t row)
+{
+    char sentence[512];
+    xm_row_keep_wrong(t->engine, table, row);
+    snprintf(sentence, sizeof(sentence),
+             "kernel '%s' computes wrong results on %s; other kernels are used from the "
+             "next start on; please report it with the output of 'xemoe selftest'",
+             table->rows[row].name, xm_engine_info(t->engine)->name);
+    if (t->wrong)
+        t->wrong(t->ctx, sentence);
+}
+
+/* Handles a variant that has written no results. If the reference writes none either, the device
+ * computes nothing: XM_DEVICE. */
+static enum xm_status
+blame(struct timing *g, size_t row, struct xm_error *err)
+{
+    if (!g->are_reference && g->job->table->rows[row].family != XM_FAMILY_ANY)
+        XM_TRY(run_reference(g, err));
+    if (!g->are_reference)
+        return XM_DEVICE; /* with the message of xm_bench_time */
+    g->disagree = true;
+    note_wrong(g->tuner, g->job->table, row);
+    return xm_fail(err, XM_UNSUPPORTED, "the kernel writes no results");
+}
+
+/* Compares the results of a variant that has run. XM_UNSUPPORTED: they are wrong, or differ from
+ * those of a variant that may be wrong itself. */
+static enum xm_status
+judge(struct timing *g, size_t row, struct xm_error *err)
+{
+    uint64_t rows, cols;
+    const float *results = xm_bench_results(g->bench, &rows, &cols);
+    if (!results)
+        return XM_OK;
+    if (!g->expected)
+        return expect_results(g, results, rows * cols, err);
+    if (xm_bench_results_agree(results, g->expected, rows, cols))
+        return XM_OK;
+    g->disagree = true;
+    if (g->are_reference && g->job->table->rows[row].family != XM_FAMILY_ANY)
+        note_wrong(g->tuner, g->job->table, row);
+    return xm_fail(err, XM_UNSUPPORTED, "the kernel computes other results than another");
+}
 
 static enum xm_status
 time_row(void *ctx, const struct xm_variant_table *table, size_t row, double hopeless,
@@ -190,6 +283,8 @@ time_row(void *ctx, const struct xm_variant_table *table, size_t row, double hop
     struct xm_bench_result result;
     if (xm_row_trial_is_lost(t->engine, table, row))
         return xm_fail(err, XM_UNSUPPORTED, "a process ended while it timed this kernel");
+    if (xm_row_is_wrong(t->engine, table, row))
+        return xm_fail(err, XM_UNSUPPORTED, "this kernel has computed wrong results");
     if (!(t->budget > t->spent) || !goes_on(t, g->job, row))
         return xm_fail(err, XM_CANCELLED, "the time for measuring is over");
     if (!force(g->job, row))
@@ -199,7 +294,30 @@ time_row(void *ctx, const struct xm_variant_table *table, size_t row, double hop
     xm_row_trial_end(&trial);
     t->spent += result.spent;
     *seconds = result.best;
-    return s;
+    if (result.wrote_nothing)
+        return blame(g, row, err);
+    return s == XM_OK ? judge(g, row, err) : s;
+}
+
+/* Times the variants of the job. If their results disagree, starts again with those of the
+ * reference, which tell who is wrong. */
+static enum xm_status
+time_rows(struct timing *g, struct xm_timed_rows *timed, struct xm_error *err)
+{
+    const struct xm_device_info *device = xm_engine_info(g->tuner->engine);
+    if (begins_with_reference(g->tuner, g->job))
+        XM_TRY(run_reference(g, err));
+    const bool is_final = g->are_reference;
+    const enum xm_status s =
+        xm_tune_table(g->job->table, device, time_row, g, timed, err);
+    if (!g->disagree || is_final || (s != XM_OK && s != XM_UNSUPPORTED))
+        return s;
+    if (!g->are_reference)
+        XM_TRY(run_reference(g, err));
+    if (!g->are_reference)
+        return s;
+    *err = (struct xm_error){0};
+    return xm_tune_table(g->job->table, device, time_row, g, timed, err);
 }
 
 /* Stores the outcome. If no variant could be timed, because the step runs by another table, stores
@@ -226,13 +344,12 @@ static enum xm_status
 run_job(void *ctx, const struct xm_tuner_job *job, struct xm_error *err)
 {
     struct xm_tuner *t = ctx;
-    struct timing g = {t, job, NULL};
+    struct timing g = {.tuner = t, .job = job};
     struct xm_timed_rows timed;
     const bool is_first = t->spent == 0;
     enum xm_status s = xm_bench_create(t->engine, &job->timed, &g.bench, err);
     if (s == XM_OK) {
-        s = xm_tune_table(job->table, xm_engine_info(t->engine), time_row, &g, &timed,
-                          err);
+        s = time_rows(&g, &timed, err);
         /* the next budget would be used up by this step too, so that later steps would never be
          * timed */
         if (s == XM_CANCELLED && is_first && t->spent > 0 && t->spent >= t->budget)
@@ -240,6 +357,7 @@ run_job(void *ctx, const struct xm_tuner_job *job, struct xm_error *err)
         s = settle(t, job, &timed, s, err);
     }
     xm_bench_destroy(g.bench);
+    xm_free(g.expected);
     unsetenv("XM_FORCE");
     return s;
 }
@@ -253,11 +371,12 @@ xm_tuner_run(struct xm_tuner *t, const struct xm_timed_problem *p, bool decodes,
 
 /* ---- building -------------------------------------------------------------------------- */
 
-/* Whether the variant is timed. The reference is timed only if nothing else can run. */
+/* Whether the variant will be run. The reference is timed only if nothing else can run. */
 static bool
 is_candidate(const struct xm_tuner *t, const struct xm_tuner_job *job, size_t row)
 {
-    return job->table->rows[row].family != XM_FAMILY_ANY &&
+    return (job->table->rows[row].family != XM_FAMILY_ANY ||
+            begins_with_reference(t, job)) &&
            xm_tuning_takes(&job->table->rows[row], xm_engine_info(t->engine)) &&
            !xm_row_trial_is_lost(t->engine, job->table, row);
 }

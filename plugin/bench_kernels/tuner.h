@@ -38,6 +38,9 @@ struct xm_tuner {
      * called. */
     void (*found)(void *ctx, const struct xm_tuner_job *job,
                   const struct xm_timed_rows *timed, bool is_kept);
+    /* Called with a sentence for the user when a variant has computed wrong results. NULL: not
+     * called. */
+    void (*wrong)(void *ctx, const char *sentence);
     void *ctx;
 };
 
@@ -47,9 +50,11 @@ struct xm_tuner {
 void xm_tuner_reduce(struct xm_timed_problem *p, double most);
 
 /* Times the variants of a problem's steps for one token (`decodes`), or for prompts, and stores the
- * fastest. Steps that run by another table are skipped. XM_CANCELLED: the budget is used up, or
- * goes_on returned false; earlier choices stay stored. A step that alone uses up a whole budget
- * gets the stored note that it has no choice, so that later steps can be timed.
+ * fastest. Compares their results; a variant that computes others than the reference is noted as
+ * wrong (primitives/measured_rows.h) and not stored. Steps that run by another table are skipped.
+ * XM_CANCELLED: the budget is used up, or goes_on returned false; earlier choices stay stored. A
+ * step that alone uses up a whole budget gets the stored note that it has no choice, so that later
+ * steps can be timed.
  *
  * xm_tuner_run and xm_tuner_build set XM_FORCE and unset it at the end, even if the user had set
  * it. */

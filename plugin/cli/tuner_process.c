@@ -297,6 +297,10 @@ follow_rows(struct xm_cli_tuner *t, const char *what)
         kept += strncmp(text, "kept ", 5) == 0;
         if (strncmp(text, "row ", 4) == 0)
             xm_progress_show("%s: %s", what, text + 4);
+        if (strncmp(text, "wrong ", 6) == 0) {
+            xm_progress_clear();
+            fprintf(stderr, "xemoe: %s\n", text + 6);
+        }
     }
     if (!has_ended && !t->is_over && !t->is_typed && !xm_cli_interrupted())
         xm_log(XM_LOG_INFO, "a kernel that is being measured does not finish");

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Invented {
     int dies = 0; /* the signal that a launch raises; 0: none */
     int launches = 0;
     bool computes = true; /* whether it writes a result */
+    bool is_wrong = false;
 };
 
 void
@@ -46,7 +48,7 @@ take_time(const xm_fake_launch *launch, void *ctx)
         const xm_arg &arg = launch->args[i];
         if (arg.kind == XM_ARG_BUFFER && arg.name &&
             (strcmp(arg.name, "y") == 0 || strcmp(arg.name, "y0") == 0))
-            *static_cast<uint8_t *>(xm_fake_bytes(launch, i)) = 1;
+            memset(xm_fake_bytes(launch, i), k->is_wrong ? 0x5b : 1, 8);
     }
     k->launches++;
     if (k->dies) {
@@ -310,6 +312,111 @@ TEST_F(Tuner, NoticesTimesThatMeanNothing)
     EXPECT_STREQ(err.text, "the device computes nothing, so its times mean nothing");
     EXPECT_EQ(kept(linear), "");
     EXPECT_EQ(launches(), 1) << "nothing more is tried";
+}
+
+/* ---- variants that compute wrong results ------------------------------------------------- */
+
+class Wrong : public Tuner
+{
+  protected:
+    void SetUp() override
+    {
+        kernels["linear_ref"] = {};
+        Tuner::SetUp();
+        xm_log_set_level(XM_LOG_ERROR);
+    }
+    void TearDown() override
+    {
+        xm_log_set_level(XM_LOG_WARNING);
+        Tuner::TearDown();
+    }
+    /* The names of the kernels whose rows are noted as wrong. */
+    std::set<std::string> noted(const char *step)
+    {
+        const xm_variant_table *table = xm_timed_table(step);
+        xm_pick pick = {};
+        std::set<std::string> names;
+        pick.table = table;
+        EXPECT_EQ(xm_variant_prepare(&pick, engine, &err), XM_OK);
+        for (size_t i = 0; i < table->n; i++) {
+            EXPECT_EQ(xm_row_is_wrong(engine, table, i), (pick.wrong >> i & 1) == 1);
+            if (pick.wrong >> i & 1)
+                names.insert(table->rows[i].kernel ? table->rows[i].kernel
+                                                   : table->rows[i].name);
+        }
+        return names;
+    }
+};
+
+TEST_F(Wrong, RowsAreNotedAndNotKeptThoughTheyAreFast)
+{
+    kernels["linear_gemv_sg"].is_wrong = true;
+    kernels["linear_gemv_sg"].seconds = 1e-6;
+    ASSERT_EQ(run(linear), XM_OK) << err.text;
+    EXPECT_NE(kept(linear).find("linear_gemv_sg"), 0u);
+    EXPECT_NE(kept(linear), "");
+    EXPECT_EQ(noted("linear_few"), std::set<std::string>{"linear_gemv_sg"});
+    EXPECT_EQ(noted("linear_many"), std::set<std::string>());
+}
+
+/* Prompts are compared with the first row, and with the reference only when rows disagree. */
+TEST_F(Wrong, FirstRowsOfPromptsAreFoundByTheReference)
+{
+    ASSERT_EQ(run(linear, false), XM_OK) << err.text;
+    EXPECT_EQ(kernels["linear_ref"].launches, 0);
+    kernels["linear_gemm_dpas"].is_wrong = true;
+    ASSERT_EQ(run(smaller, false), XM_OK) << err.text;
+    EXPECT_GT(kernels["linear_ref"].launches, 0);
+    EXPECT_EQ(noted("linear_many"), std::set<std::string>{"linear_gemm_dpas"});
+    EXPECT_NE(kept(smaller, "linear_many").find("linear_gemm_dpas"), 0u);
+}
+
+TEST_F(Wrong, AllRowsLeaveTheReference)
+{
+    for (auto &[name, kernel] : kernels)
+        kernel.is_wrong = name != "linear_ref";
+    ASSERT_EQ(run(linear), XM_OK) << err.text;
+    EXPECT_EQ(kept(linear), "linear_ref");
+}
+
+TEST_F(Wrong, RowsThatWriteNothingAreNotedIfTheReferenceWrites)
+{
+    for (const bool decodes : {true, false}) {
+        const char *const kernel = decodes ? "linear_gemv_dpas" : "linear_gemm_dpas";
+        const char *const step = decodes ? "linear_few" : "linear_many";
+        kernels[kernel].computes = false;
+        ASSERT_EQ(run(linear, decodes), XM_OK) << err.text;
+        EXPECT_EQ(noted(step), std::set<std::string>{kernel});
+        EXPECT_NE(kept(linear, step), "");
+    }
+}
+
+TEST_F(Wrong, RowsAreNeverTimedAgainAndTheUserIsToldOnce)
+{
+    static int told;
+    told = 0;
+    kernels["linear_gemv_gen"].is_wrong = true;
+    for (const xm_timed_problem *p : {&linear, &smaller}) {
+        tuner = {engine, 0.01, 1e9, 0, 1e9, true, nullptr, nullptr, nullptr, nullptr};
+        tuner.wrong = [](void *, const char *sentence) {
+            told++;
+            EXPECT_NE(std::string(sentence).find("'linear_gemv_gen'"), std::string::npos);
+        };
+        ASSERT_EQ(xm_tuner_run(&tuner, p, true, &err), XM_OK) << err.text;
+    }
+    EXPECT_EQ(told, 1);
+    const int launched = kernels["linear_gemv_gen"].launches;
+    ASSERT_EQ(run(linear), XM_OK);
+    EXPECT_EQ(kernels["linear_gemv_gen"].launches, launched);
+}
+
+/* Nobody is blamed if the reference computes nothing. */
+TEST_F(Wrong, NobodyIsNotedWithoutAReference)
+{
+    kernels["linear_ref"].computes = false;
+    kernels["linear_gemm_gen"].is_wrong = true;
+    ASSERT_EQ(run(linear, false), XM_OK) << err.text;
+    EXPECT_EQ(noted("linear_many"), std::set<std::string>());
 }
 
 /* ---- variants that end their process --------------------------------------------------------- */
