@@ -6,6 +6,8 @@
 
 #include "runtime/util/compiler.h"
 #include "runtime/util/element.h"
+#include "runtime/util/log.h"
+#include "runtime/util/number.h"
 
 enum { INTEL = 0x8086 };
 
@@ -239,6 +241,32 @@ xm_device_pretend(struct xm_device_info *d, const char *name, struct xm_error *e
     }
     return xm_fail(err, XM_NOT_FOUND, "there is no chip '%s'; known chips are %s", name,
                    known);
+}
+
+enum xm_status
+xm_sub_devices(uint32_t *n, struct xm_error *err)
+{
+    uint64_t wanted = 1;
+    const char *text = xm_env("XM_SUB_DEVICES");
+    if (text &&
+        (!xm_parse_whole(text, &wanted) || wanted < 1 || wanted > XM_MOST_SUB_DEVICES))
+        return xm_fail(err, XM_INVALID,
+                       "XM_SUB_DEVICES is '%.40s': expected a number from 1 to %d", text,
+                       XM_MOST_SUB_DEVICES);
+    *n = (uint32_t)wanted;
+    return XM_OK;
+}
+
+enum xm_status
+xm_device_check_environment(struct xm_error *err)
+{
+    struct xm_device_info any = {0};
+    const char *as = xm_env("XM_DEVICE_AS");
+    uint32_t n;
+    XM_TRY(xm_sub_devices(&n, err));
+    const enum xm_status s = as ? xm_device_pretend(&any, as, err) : XM_OK;
+    xm_error_prefix(err, "XM_DEVICE_AS");
+    return s;
 }
 
 static const struct xm_card_row *

@@ -119,6 +119,12 @@ void xm_device_apply_tables(struct xm_device_info *d);
 enum xm_status xm_device_pretend(struct xm_device_info *d, const char *name,
                                  struct xm_error *err);
 
+/* Reads XM_SUB_DEVICES, the number of devices that each processor is split into; 1: not set. */
+enum { XM_MOST_SUB_DEVICES = 32 };
+enum xm_status xm_sub_devices(uint32_t *n, struct xm_error *err);
+/* Fails if the value of XM_SUB_DEVICES or XM_DEVICE_AS is wrong. Opens no driver. */
+enum xm_status xm_device_check_environment(struct xm_error *err);
+
 /* Fills *out with the facts of a chip (devices.def) or card (cards.def), `name` in either case,
  * with its usual driver; for plans, no device is opened. global_bytes is UINT64_MAX if the chip
  * uses the host's memory, 0 if its memory is not known. A chip has no clock and no memory_rate; a

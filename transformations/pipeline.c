@@ -192,6 +192,15 @@ setting(const struct xm_pipeline_options *o, const char *given, const char *vari
 }
 
 enum xm_status
+xm_pipeline_check_environment(struct xm_error *err)
+{
+    bool skip[XM_ARRAY_LEN(passes)] = {false};
+    const struct xm_pass *stop;
+    XM_TRY(parse_skip(xm_env("XM_SKIP"), skip, err));
+    return parse_stop(xm_env("XM_STOP"), &stop, err);
+}
+
+enum xm_status
 xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,
                 const struct xm_pipeline_options *options, struct xm_pass_report *reports,
                 size_t *n_reports, struct xm_error *err)

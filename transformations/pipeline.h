@@ -37,6 +37,9 @@ struct xm_pipeline_options {
     bool is_aside; /* ignores the environment: the graph is not the user's model        */
 };
 
+/* XM_INVALID: XM_SKIP or XM_STOP names no pass. */
+enum xm_status xm_pipeline_check_environment(struct xm_error *err);
+
 /* Runs all rows. `reports` (may be NULL) gets one entry for each row; *n_reports is its capacity on
  * entry, and the number of entries on return. `options` NULL: the environment decides. */
 enum xm_status xm_pipeline_run(struct xm_graph *g, const struct xm_caps *caps,

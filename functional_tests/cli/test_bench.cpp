@@ -305,7 +305,7 @@ static const Mistake mistakes[] = {
     {"Type",
      {"-m", model, "-ctk", "q9", "-ctv", "q9"},
      2,
-     "option -ctk takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic, found 'q9'"},
+     "option -ctk takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0, found 'q9'"},
     {"Ubatch", {"-m", model, "-ub", "100000"}, 2, "option -ub is 100000: expected 1 to"},
     {"Offload", {"-m", model, "--offload", "101"}, 2, "option --offload is 101: "},
     {"Layers",

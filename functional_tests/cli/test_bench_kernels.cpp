@@ -74,6 +74,18 @@ TEST(BenchKernels, TimesEachFamilyOnce)
     EXPECT_TRUE(contains(*seen.begin(), "linear_")) << *seen.begin();
 }
 
+TEST(BenchKernels, RefusalsDoNotNameAVariableThatTheUserHasNotSet)
+{
+    if (!has_device())
+        GTEST_SKIP() << "no OpenCL device";
+    Folder folder("kernels");
+    const std::string file = problems(folder, "linear N=64 K=256 T=16 q4_k f32\n");
+    const Outcome o = run(kernels({"-f", file}));
+    EXPECT_EQ(o.code, 0) << o.err;
+    EXPECT_EQ(o.out.find("XM_FORCE"), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("linear_gemm_vnni cannot run: f32"), std::string::npos) << o.out;
+}
+
 class BenchKernelsMistakes : public testing::TestWithParam<Mistake>
 {
 };

@@ -567,7 +567,7 @@ static const Mistake mistakes[] = {
     {"CacheType",
      {"generate", "-m", model, "-p", prompt, "--kv", "i5"},
      2,
-     "option --kv takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic, found 'i5'"},
+     "option --kv takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0, found 'i5'"},
     {"CacheTypeWithoutAFormat",
      {"chat", "-m", model, "-ctv", "u3"},
      2,

@@ -548,8 +548,9 @@ TEST_F(Mesh, AProcessorIsSeveralDevices)
             EXPECT_EQ(o.code, 0) << o.err;
             continue;
         }
-        EXPECT_NE(o.code, 0);
-        EXPECT_EQ(o.err, "xemoe: XM_SUB_DEVICES takes a number from 1 to 32\n");
+        EXPECT_EQ(o.code, 2);
+        EXPECT_EQ(o.err, std::string("xemoe: XM_SUB_DEVICES is '") + wrong +
+                             "': expected a number from 1 to 32\n");
     }
 }
 

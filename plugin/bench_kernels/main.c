@@ -28,13 +28,13 @@ struct options {
 /* clang-format off */
 #define AT(member) offsetof(struct options, member)
 static const struct xm_cli_option rows[] = {
-    { 'd', "device",  XM_CLI_TEXT, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
-    { 0,   "filter",  XM_CLI_TEXT, AT(filter),  "TEXT", "time only problems whose line contains this text, such as 'moe' or 'q4_k'" },
+    { 'd', "device",  XM_CLI_WORD, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 0,   "filter",  XM_CLI_WORD, AT(filter),  "TEXT", "time only problems whose line contains this text, such as 'moe' or 'q4_k'" },
     { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "seconds for each family of kernels (1)" },
     { 0,   "all",     XM_CLI_FLAG, AT(all),     NULL,   "also time kernels that take minutes: the reference kernels, and on a processor the kernels that are written for GPUs" },
     { 0,   "list",    XM_CLI_FLAG, AT(list),    NULL,   "list the problems and run none" },
     { 0,   "json",    XM_CLI_FLAG, AT(json),    NULL,   "print the results as one JSON object" },
-    { 'f', "file",    XM_CLI_TEXT, AT(file),    "FILE", "file with problems, one per line ('#' begins a comment); -: standard input; default: the problems of --list" },
+    { 'f', "file",    XM_CLI_WORD, AT(file),    "FILE", "file with problems, one per line ('#' begins a comment); -: standard input; default: the problems of --list" },
 };
 
 static const struct xm_cli_spec spec = {
@@ -87,6 +87,15 @@ is_wanted(const struct run *r, size_t family)
            (!families[family].is_slow && !(is_cpu && families[family].is_for_gpus));
 }
 
+/* Removes the first occurrence of `part` from a sentence. */
+static void
+leave_out(char *sentence, const char *part)
+{
+    char *at = strstr(sentence, part);
+    if (at)
+        memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
+}
+
 /* Runs one problem with every family. A family that ends up with the same kernels as an earlier one
  * is not reported. */
 static void
@@ -106,6 +115,9 @@ run_problem(const struct run *r, const struct xm_timed_problem *p)
         xm_progress_clear();
         for (size_t i = 0; i < f; i++)
             again = again || strcmp(seen[i].kernels, seen[f].kernels) == 0;
+        /* XM_FORCE was set here, not by the user */
+        leave_out(err.text, "XM_FORCE asks for ");
+        leave_out(err.text, ", which");
         if (s != XM_OK)
             xm_bench_report_refusal(r->report, families[f].name, err.text);
         else if (!again)

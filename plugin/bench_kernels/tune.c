@@ -24,8 +24,8 @@ struct options {
 /* clang-format off */
 #define AT(member) offsetof(struct options, member)
 static const struct xm_cli_option rows[] = {
-    { 'd', "device",    XM_CLI_TEXT, AT(device),    "NAME", "the device" },
-    { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "where the names of kernels are kept" },
+    { 'd', "device",    XM_CLI_WORD, AT(device),    "NAME", "the device" },
+    { 0,   "cache-dir", XM_CLI_WORD, AT(cache_dir), "DIR",  "where the names of kernels are kept" },
     { 0,   "milliseconds", XM_CLI_COUNT, AT(milliseconds), "N", "seconds for each kernel" },
     { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "print one JSON object" },
     { 0,   "beside",    XM_CLI_FLAG, AT(beside),    NULL,   "for another process (tune_beside.c)" },

@@ -33,8 +33,8 @@ static const struct xm_cli_option options[] = {
     { 0,   "no-warmup",    XM_CLI_FLAG,  AT(no_warmup),       NULL,    "do not run each test once before it is timed" },
     { 0,   "delay",        XM_CLI_WHOLE, AT(delay),           "S",     "seconds to wait before each test, so that the device cools (0)" },
     XM_CLI_GROUP("Output", "xemoe bench model.gguf -o json --progress"),
-    { 'o', "output",       XM_CLI_TEXT,  AT(format_name),     "FORM",  "format of standard output: md (default), csv, json, jsonl, sql, none", NULL, FORMATS },
-    { 0,   "output-err",   XM_CLI_TEXT,  AT(format_err_name), "FORM",  "format of standard error (none; -oe)", NULL, FORMATS },
+    { 'o', "output",       XM_CLI_WORD,  AT(format_name),     "FORM",  "format of standard output: md (default), csv, json, jsonl, sql, none", NULL, FORMATS },
+    { 0,   "output-err",   XM_CLI_WORD,  AT(format_err_name), "FORM",  "format of standard error (none; -oe)", NULL, FORMATS },
     { 0,   "progress",     XM_CLI_FLAG,  AT(progress),        NULL,    "show each run on standard error" },
 };
 #undef AT

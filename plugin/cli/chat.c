@@ -24,7 +24,7 @@
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The conversation", "xemoe chat model.gguf -s 'Answer in one sentence.' -n 256"),
     { 's', "system", XM_CLI_TEXT,  AT(system), "TEXT", "the system message: instructions to the model before the conversation", "system-prompt -sys" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "a file with a Jinja template to use instead of the model's", "chat-template-file" },
+    { 0,   "chat-template", XM_CLI_WORD, AT(generation.target.chat_template), "FILE", "a file with a Jinja template to use instead of the model's", "chat-template-file" },
     { 'n', "tokens", XM_CLI_LIMIT, AT(tokens), "N",    "at most N tokens in an answer (512); -1: as many as the context holds", "n-predict predict" },
     XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
     { 0,   "show-thinking", XM_CLI_FLAG, AT(show_thinking), NULL, "show the model's reasoning before its answer" },
@@ -246,6 +246,8 @@ xm_cli_chat(int argc, char **argv)
     a.generation.target.needs_tokenizer =
         "chat needs it, so put the file beside the model";
     a.generation.target.needs_chat_template = true;
+    a.generation.target.check = xm_cli_check_biased;
+    a.generation.target.check_ctx = &a.generation;
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a.generation.target, &compile);
     if (code != XM_EXIT_OK) {

@@ -20,8 +20,8 @@ struct xm_chip_args {
 /* clang-format off */
 #define XM_CHIP(member) offsetof(struct xm_chip_args, member)
 #define XM_CHIP_DEVICE_ROWS \
-    { 'd', "device",    XM_CLI_TEXT,  XM_CHIP(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them", "-dev", "GPU CPU" }, \
-    { 0,   "device-as", XM_CLI_TEXT,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be in this computer: a chip (mtl_u, dg2, bmg …) or a card (a770, b580, 140v …)", NULL, NULL, xm_cli_add_chips }, \
+    { 'd', "device",    XM_CLI_WORD,  XM_CHIP(device),    "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them", "-dev", "GPU CPU" }, \
+    { 0,   "device-as", XM_CLI_WORD,  XM_CHIP(device_as), "CHIP", "an Intel GPU that need not be in this computer: a chip (mtl_u, dg2, bmg …) or a card (a770, b580, 140v …)", NULL, NULL, xm_cli_add_chips }, \
     { 0,   "memory",    XM_CLI_COUNT, XM_CHIP(memory),    "MIB",  "memory to plan with, instead of the device's own" }
 #define XM_CHIP_CONTEXT_ROW \
     { 'c', "context",   XM_CLI_BOUND, XM_CHIP(context),   "N",    "tokens that the KV cache must hold (4096, or the context for which the model was trained if that is smaller); 0: the context for which the model was trained", "ctx-size" }

@@ -87,15 +87,15 @@ struct xm_cli_target {
     /* the file of --chat-template; NULL: not given */
     const char *chat_template;
     bool needs_chat_template; /* read the chat template before anything is compiled */
-    /* Called with the model's package before compiling. If it returns another exit code than
-     * XM_EXIT_OK, opening ends with that code. NULL: nothing to check. */
+    /* Called with the model's package and vocabulary before compiling. If it returns another exit
+     * code than XM_EXIT_OK, opening ends with that code. NULL: nothing to check. */
     int (*check)(const struct xm_cli_model *m, const void *ctx);
     const void *check_ctx;
 };
 /* needs_tokenizer for commands whose prompt is text. */
 #define XM_CLI_IDS_INSTEAD "give token ids with --ids, or put the file beside the model"
 /* Element types of the KV cache, and other names for them. */
-#define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0 dynamic"
+#define XM_CLI_CACHE_TYPES "f32 f16 i8 u8 q8_0 u4 i4 q4_0"
 #define XM_CLI_WEIGHT_WAYS "map copy auto"
 #define XM_CLI_SPLITS      "auto tensor expert layer"
 enum { XM_CLI_N_TARGET_OPTIONS = 18 };
@@ -103,18 +103,18 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 #define XM_CLI_TARGET(member) offsetof(struct xm_cli_target, member)
 /* Rows for --kv and the options for keys or values alone; AT: offset of a member. */
 #define XM_CLI_CACHE_ROWS(AT) \
-    { 0,   "kv",        XM_CLI_CHOICE, AT(kv),        "TYPE", "element type of the KV cache: u4 (i4 means the same), i8, f16 or f32; default: chosen for the device", NULL, XM_CLI_CACHE_TYPES }, \
-    { 0,   "cache-type-k", XM_CLI_CHOICE, AT(key_cache), "TYPE", "element type of cached keys; default: --kv. Also llama.cpp's names q8_0 and q4_0", "-ctk", XM_CLI_CACHE_TYPES }, \
-    { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values; default: --kv", "-ctv", XM_CLI_CACHE_TYPES }
+    { 0,   "kv",        XM_CLI_CHOICE, AT(kv),        "TYPE", "element type of the KV cache: u4 (i4 and llama.cpp's q4_0 mean the same), i8 (also u8 and q8_0), f16 or f32; default: chosen for the device", NULL, XM_CLI_CACHE_TYPES }, \
+    { 0,   "cache-type-k", XM_CLI_CHOICE, AT(key_cache), "TYPE", "element type of cached keys, as in --kv; default: --kv", "-ctk", XM_CLI_CACHE_TYPES }, \
+    { 0,   "cache-type-v", XM_CLI_CHOICE, AT(value_cache), "TYPE", "element type of cached values, as in --kv; default: --kv", "-ctv", XM_CLI_CACHE_TYPES }
 /* Rows shared by the common options, plan and tune. */
 #define XM_CLI_PRECISION_ROW(AT) \
-    { 0,   "precision", XM_CLI_TEXT,  AT(precision), "TYPE", "element type of activations: f16 or f32; default: chosen for the device", NULL, "f16 f32" }
+    { 0,   "precision", XM_CLI_CHOICE, AT(precision), "TYPE", "element type of activations: f16 or f32; default: chosen for the device. There is no bf16, because no kernel computes in it", NULL, "f16 f32" }
 #define XM_CLI_MESSAGES_ROW(AT) \
     { 0,   "messages",  XM_CLI_CHOICE, AT(messages), "TYPE", "element type of the partial sums that several devices exchange: f32 (default), or f16, which halves the bytes and rounds", NULL, "f32 f16" }
 #define XM_CLI_EXPERT_CACHE_ROW(AT) \
-    { 0,   "expert-cache", XM_CLI_TEXT, AT(expert_cache), "MIB", "device memory that caches recently used experts whose weights stay in host memory; default: the memory that the model leaves free" }
+    { 0,   "expert-cache", XM_CLI_WORD, AT(expert_cache), "MIB", "device memory that caches recently used experts whose weights stay in host memory; default: the memory that the model leaves free" }
 #define XM_CLI_KV_MEMORY_ROW(AT) \
-    { 0,   "kv-memory", XM_CLI_TEXT,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): the memory that the model leaves free" }
+    { 0,   "kv-memory", XM_CLI_WORD,  AT(kv_memory), "MIB",  "most memory of the KV cache; 0 (default): the memory that the model leaves free" }
 #define XM_CLI_WEIGHTS_ROW(AT) \
     { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "where weights are read. map: in the mapped file, if the device can; copy: in memory of the device; auto (default): chosen for the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_QUANTISATION_ROW(AT) \
@@ -122,7 +122,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; the first word without an option means the same; generate, chat and bench also accept a file of 'xemoe compile'; default: $XM_MODEL" }, \
-    { 'd', "device",    XM_CLI_TEXT,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several names, separated by commas, share the model, in the proportions in parentheses if these are given: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
+    { 'd', "device",    XM_CLI_WORD,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several names, separated by commas, share the model, in the proportions in parentheses if these are given: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
     { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "how several devices share a model. auto (default): weights are split where this saves more time than the exchange of results costs; tensor: every weight that can be split, experts by their width; expert: the same, but each device has some of the experts as a whole; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
     XM_CLI_MESSAGES_ROW(XM_CLI_TARGET), \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
@@ -130,10 +130,10 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     { 0,   "ubatch",    XM_CLI_COUNT, XM_CLI_TARGET(ubatch),    "N",    "most prompt tokens in one chunk, which runs through the model at once (512)", "ubatch-size -ub" }, \
     XM_CLI_CACHE_ROWS(XM_CLI_TARGET), \
     XM_CLI_KV_MEMORY_ROW(XM_CLI_TARGET), \
-    { 0,   "offload",   XM_CLI_TEXT,  XM_CLI_TARGET(offload),   "N",    "percentage of the experts that stays in host memory; default: as much as does not fit on the device" }, \
+    { 0,   "offload",   XM_CLI_WORD,  XM_CLI_TARGET(offload),   "N",    "percentage of the experts that stays in host memory; default: as much as does not fit on the device" }, \
     XM_CLI_EXPERT_CACHE_ROW(XM_CLI_TARGET), \
     XM_CLI_WEIGHTS_ROW(XM_CLI_TARGET), \
-    { 0,   "cache-dir", XM_CLI_TEXT,  XM_CLI_TARGET(cache_dir), "DIR",  "folder where compiled kernels are kept; none: keep none; default: ~/.cache/xemoe" }, \
+    { 0,   "cache-dir", XM_CLI_WORD,  XM_CLI_TARGET(cache_dir), "DIR",  "folder where compiled kernels are kept; none: keep none; default: ~/.cache/xemoe" }, \
     { 0,   "no-tune",   XM_CLI_FLAG,  XM_CLI_TARGET(no_tune),   NULL,   "measure no kernels, and use the default kernels instead of those that were measured to be the fastest" }, \
     { 0,   "json",      XM_CLI_FLAG,  XM_CLI_TARGET(json),      NULL,   "print the result as one JSON object" }
 /* Row for commands that compute embeddings; AT: offset of a const char *. */
@@ -141,7 +141,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "which hidden states become the embedding of a text: last (that of the last token) or mean (the mean over all tokens); default: what the model's files say, else last", NULL, XM_POOLINGS }
 /* Row for commands whose result is an array of numbers; `without`: what is printed without -o. */
 #define XM_CLI_NPY_ROW(AT, without) \
-    { 'o', "out",       XM_CLI_TEXT,  AT, "FILE", "the .npy file to write; -: standard output; default: print " without }
+    { 'o', "out",       XM_CLI_WORD,  AT, "FILE", "the .npy file to write; -: standard output; default: print " without }
 /* Row for commands that measure kernels beside their model (tuner_process.h). */
 #define XM_CLI_TUNE_ROW \
     { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that have not been measured on this device yet, for at most 2 s; building them takes longer; default: on a GPU, if progress lines are shown" }
@@ -189,12 +189,12 @@ struct xm_cli_model {
     struct xm_package *package;
     struct xm_cli_tuner *tuner; /* measures kernels; NULL: nothing to measure */
     bool gives_hidden;          /* `compiled` returns hidden states for an xm_embedder */
-    uint64_t vocabulary;        /* 0: the last dimension of the logits is used */
+    uint64_t vocabulary;        /* 0: the last dimension of the compiled model's logits */
     double load_s;              /* seconds that opening took              */
     double load_peak_rss;       /* peak resident memory after that, MiB   */
 };
 
-/* The number of token ids; UINT64_MAX before the model is compiled. */
+/* The number of token ids; UINT64_MAX: the model's file does not say it. */
 uint64_t xm_cli_vocabulary(const struct xm_cli_model *m);
 /* As xm_package_open, with helpful sentences if the path is a URL, or a folder with models below it
  * ('xemoe list'). */
@@ -253,6 +253,8 @@ int xm_cli_ids_read_row(const char *arg, uint64_t vocabulary, struct xm_token_li
 void xm_cli_ids_free(struct xm_cli_ids *ids);
 /* Checks, before the model is read, that the ids can be read; the vocabulary is not known yet. */
 int xm_cli_ids_check(const char *arg, bool one_row);
+/* The `check` of a target whose check_ctx is the value of --ids; NULL: nothing to check. */
+int xm_cli_ids_check_vocabulary(const struct xm_cli_model *m, const void *arg);
 
 /* Gets the prompt's token ids for generate and verify: from `ids`, or, if NULL, from `text` (n
  * bytes). */

@@ -49,7 +49,7 @@ const size_t xm_cli_n_commands = XM_ARRAY_LEN(xm_cli_commands);
 const struct xm_cli_fact xm_cli_exit_codes[] = {
     { "0",   "success" },
     { "1",   "a failure while running; also: a turn of 'chat' failed, or a command in it that was not typed on a terminal; or 'verify --against' found logits that differ too much" },
-    { "2",   "the command line is wrong" },
+    { "2",   "the command line, or the value of an environment variable, is wrong" },
     { "3",   "a file is missing, damaged, not supported or not writable; also: a model's file was shortened, or its disk failed, while weights were read" },
     { "4",   "a device failure: there is no device of that name, the device failed, or its memory is too small; 'plan': the model does not fit" },
     { "5",   "'verify' found a step over its tolerance, or a part of 'selftest' failed" },

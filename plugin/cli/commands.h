@@ -26,6 +26,9 @@ struct xm_cli_fact {
 extern const struct xm_cli_fact xm_cli_exit_codes[], xm_cli_environment[];
 extern const size_t xm_cli_n_exit_codes, xm_cli_n_environment;
 
+/* XM_EXIT_USAGE: the value of one of these variables is wrong. Opens no device. */
+int xm_cli_check_environment(void);
+
 /* xemoe make-docs KIND [FOLDER]: a hidden command with which the build makes man pages, completion
  * and docs/reference.md. */
 int xm_cli_make_docs(int argc, char **argv);

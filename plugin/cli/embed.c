@@ -26,7 +26,7 @@ struct args {
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The texts and the result", "xemoe embed model.gguf -f lines.txt -o embeddings.npy"),
     { 'p', "prompt",     XM_CLI_TEXTS,  AT(prompts),    "TEXT", "a text; may be given several times" },
-    { 'f', "file",       XM_CLI_TEXT,   AT(file),       "FILE", "a file with one text per line; a line in quotes is a JSON string; -: standard input" },
+    { 'f', "file",       XM_CLI_WORD,   AT(file),       "FILE", "a file with one text per line; a line in quotes is a JSON string; -: standard input" },
     XM_CLI_POOLING_ROW(AT(pooling)),
     { 0,   "dimensions", XM_CLI_COUNT,  AT(dimensions), "N",    "keep the first N dimensions, scaled to length 1 again; default: all" },
     XM_CLI_NPY_ROW(AT(out), "a line of numbers for each text"),

@@ -30,11 +30,11 @@ enum { MOST_PARALLEL = 1 << 10 };
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The text", "xemoe generate model.gguf -f prompts.txt -n 64 --parallel 4"),
     { 'p', "prompt",      XM_CLI_TEXT,  AT(prompt),      "TEXT", "the text to continue; the names of control tokens in it become these tokens" },
-    { 'f', "file",        XM_CLI_TEXT,  AT(file),        "FILE", "a file with the text to continue; -: standard input" },
-    { 0,   "ids",         XM_CLI_TEXT,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
+    { 'f', "file",        XM_CLI_WORD,  AT(file),        "FILE", "a file with the text to continue; -: standard input" },
+    { 0,   "ids",         XM_CLI_WORD,  AT(ids),         "IDS",  "token ids to continue: 1,2,3 or @FILE (.npy or text)" },
     { 0,   "chat",        XM_CLI_FLAG,  AT(chat),        NULL,   "render the text as a user's message with the model's chat template" },
     { 's', "system",      XM_CLI_TEXT,  AT(system),      "TEXT", "with --chat: the system message, instructions to the model before the message", "system-prompt -sys" },
-    { 0,   "chat-template", XM_CLI_TEXT, AT(generation.target.chat_template), "FILE", "with --chat: a file with a Jinja template to use instead of the model's", "chat-template-file" },
+    { 0,   "chat-template", XM_CLI_WORD, AT(generation.target.chat_template), "FILE", "with --chat: a file with a Jinja template to use instead of the model's", "chat-template-file" },
     { 'n', "tokens",      XM_CLI_LIMIT, AT(tokens),      "N",    "at most N new tokens (128); -1: up to the end of the text or of the context", "n-predict predict" },
     { 0,   "parallel",    XM_CLI_COUNT, AT(parallel),    "N",    "generate at most N texts at a time, one for each line of FILE; or N texts for the prompt of -p or --ids", "-np" },
     XM_CLI_PREFIX_CACHE_ROWS(AT(prefixes)),
@@ -43,7 +43,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "special",     XM_CLI_FLAG,  AT(special),     NULL,   "also write special tokens", "-sp" },
     { 'v', "verbose",     XM_CLI_FLAG,  AT(verbose),     NULL,   "print times, passes and memory on standard error" },
     { 0,   "profile",     XM_CLI_FLAG,  AT(profile),     NULL,   "print the time of steps and kernels on standard error" },
-    { 0,   "profile-out", XM_CLI_TEXT,  AT(profile_out), "FILE", "write each kernel launch to a file for chrome://tracing or ui.perfetto.dev" },
+    { 0,   "profile-out", XM_CLI_WORD,  AT(profile_out), "FILE", "write each kernel launch to a file for chrome://tracing or ui.perfetto.dev" },
 };
 #undef AT
 /* clang-format on */
@@ -383,13 +383,14 @@ encode(const struct xm_cli_model *m, const struct xm_generate_args *a,
                    : xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, out);
 }
 
-/* A single prompt, checked by check_early. */
+/* What check_early checks: the options, and, without --parallel, the prompt. */
 struct early {
     const struct xm_generate_args *a;
     const struct xm_strbuf *text;
 };
 
-/* Refuses a prompt that is too long before the model is compiled, which takes time. */
+/* Refuses wrong token ids and a prompt that is too long before the model is compiled, which takes
+ * time. */
 static int
 check_early(const struct xm_cli_model *m, const void *ctx)
 {
@@ -397,7 +398,10 @@ check_early(const struct xm_cli_model *m, const void *ctx)
     struct xm_token_list prompt = {0};
     struct xm_error err = {0};
     xm_progress_clear();
-    int code = encode(m, e->a, e->text, &prompt);
+    int code = xm_cli_check_biased(m, &e->a->generation);
+    if (code != XM_EXIT_OK || e->a->parallel)
+        return code;
+    code = encode(m, e->a, e->text, &prompt);
     if (code == XM_EXIT_OK && xm_generate_check_prompt(m, e->a, prompt.n, &err) != XM_OK)
         code = xm_cli_usage("%s", err.text);
     xm_token_list_free(&prompt);
@@ -495,7 +499,7 @@ run_prompts(struct xm_generate_args *a, const struct xm_strbuf *text,
     a->generation.target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
     a->generation.target.warm_up = XM_CLI_WARM_UP_TOKEN;
     a->generation.target.tunes = true;
-    a->generation.target.check = a->parallel ? NULL : check_early;
+    a->generation.target.check = check_early;
     a->generation.target.check_ctx = &early;
     int code = xm_cli_model_open(&m, &a->generation.target, &compile);
     if (code != XM_EXIT_OK)

@@ -38,8 +38,9 @@ add_id(struct xm_token_list *row, int64_t id, uint64_t vocabulary, struct xm_err
 {
     if (id < 0 || (uint64_t)id >= vocabulary || id > INT32_MAX)
         return xm_fail(err, XM_INVALID,
-                       "token id %" PRId64 " is not in the vocabulary of %" PRIu64, id,
-                       vocabulary);
+                       "token id %" PRId64 " is not in the vocabulary of %" PRIu64
+                       " tokens",
+                       id, vocabulary);
     return xm_token_list_add(row, (int32_t)id) ? XM_OK : xm_no_memory(err, "token ids");
 }
 
@@ -169,16 +170,18 @@ xm_cli_ids_read(const char *arg, uint64_t vocabulary, struct xm_cli_ids *out)
 {
     struct xm_error err = {0};
     bool is_file = arg[0] == '@';
+    if (strcmp(arg, "@") == 0)
+        return xm_cli_usage("option --ids: there is no file name after '@'");
     enum xm_status s = is_file ? read_file(arg + 1, vocabulary, out, &err)
                                : read_text(arg, strlen(arg), vocabulary, out, &err);
     if (!is_file && s != XM_OK)
-        xm_error_prefix(&err, "--ids");
+        xm_error_prefix(&err, "option --ids");
     for (size_t i = 0; i < out->n && s == XM_OK; i++) {
         if (out->rows[i].n == 0)
-            s = xm_fail(&err, XM_INVALID, "--ids %s holds no token ids", arg);
+            s = xm_fail(&err, XM_INVALID, "option --ids: '%s' holds no token ids", arg);
     }
     if (s == XM_OK && out->n == 0)
-        s = xm_fail(&err, XM_INVALID, "--ids %s holds no token ids", arg);
+        s = xm_fail(&err, XM_INVALID, "option --ids: '%s' holds no token ids", arg);
     if (s == XM_OK)
         return XM_EXIT_OK;
     xm_cli_ids_free(out);
@@ -209,6 +212,15 @@ xm_cli_ids_check(const char *arg, bool one_row)
     int code = one_row ? xm_cli_ids_read_row(arg, UINT64_MAX, &row)
                        : xm_cli_ids_read(arg, UINT64_MAX, &ids);
     xm_token_list_free(&row);
+    xm_cli_ids_free(&ids);
+    return code;
+}
+
+int
+xm_cli_ids_check_vocabulary(const struct xm_cli_model *m, const void *arg)
+{
+    struct xm_cli_ids ids = {0};
+    const int code = arg ? xm_cli_ids_read(arg, xm_cli_vocabulary(m), &ids) : XM_EXIT_OK;
     xm_cli_ids_free(&ids);
     return code;
 }

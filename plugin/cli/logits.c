@@ -22,7 +22,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The tokens and the result", "xemoe logits model.gguf --ids 1,2,3 -o logits.npy"),
-    { 0,   "ids", XM_CLI_TEXT, AT(ids), "IDS",  "1,2,3 or @FILE (.npy or text; @FILE.npy:ROW)" },
+    { 0,   "ids", XM_CLI_WORD, AT(ids), "IDS",  "1,2,3 or @FILE (.npy or text; @FILE.npy:ROW)" },
     XM_CLI_NPY_ROW(AT(out), "the likeliest token of each position"),
 };
 #undef AT
@@ -112,6 +112,8 @@ xm_cli_logits(int argc, char **argv)
     if (!a.ids)
         return xm_cli_usage("which tokens? Give --ids 1,2,3 or --ids @FILE");
     a.target.is_exact = true;
+    a.target.check = xm_cli_ids_check_vocabulary;
+    a.target.check_ctx = a.ids;
     code = xm_cli_check_npy(a.out);
     if (code == XM_EXIT_OK)
         code = xm_cli_ids_check(a.ids, true);

@@ -46,9 +46,9 @@ static int
 run(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
-    struct xm_error err = {0};
-    if (xm_core_check_force(&err) != XM_OK)
-        return xm_cli_usage("%s", err.text);
+    const int code = xm_cli_check_environment();
+    if (code != XM_EXIT_OK)
+        return code;
     if (!name) {
         print_help(stderr);
         return XM_EXIT_USAGE;

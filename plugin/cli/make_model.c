@@ -38,13 +38,13 @@ add_presets(struct xm_strbuf *out)
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The file", "xemoe make-model -o small --arch qwen3moe --format gguf --weights q8_0"),
-    { 'o', "output",           XM_CLI_TEXT,  AT(path),             "PATH", "folder to write, or a file name that ends in .gguf (required)" },
-    { 0,   "arch",             XM_CLI_TEXT,  AT(arch),             "NAME", "a small model of this architecture, or a model with the sizes of a known one; see --list (qwen3moe)", NULL, NULL, add_presets },
+    { 'o', "output",           XM_CLI_WORD,  AT(path),             "PATH", "folder to write, or a file name that ends in .gguf (required)" },
+    { 0,   "arch",             XM_CLI_WORD,  AT(arch),             "NAME", "a small model of this architecture, or a model with the sizes of a known one; see --list (qwen3moe)", NULL, NULL, add_presets },
     { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "list the names for --arch, with their sizes" },
-    { 0,   "format",           XM_CLI_TEXT,  AT(format),           "NAME", "ir (default) or gguf", NULL, "ir gguf" },
-    { 0,   "weights",          XM_CLI_TEXT,  AT(weights),          "TYPE", "ir: u4 (default), i4, u8, i8, f16, bf16, f32; gguf: q4_k (default), another block format, f16, bf16, f32" },
+    { 0,   "format",           XM_CLI_WORD,  AT(format),           "NAME", "ir (default) or gguf", NULL, "ir gguf" },
+    { 0,   "weights",          XM_CLI_WORD,  AT(weights),          "TYPE", "ir: u4 (default), i4, u8, i8, f16, bf16, f32; gguf: q4_k (default), another block format, f16, bf16, f32" },
     { 0,   "group",            XM_CLI_WHOLE, AT(group),            "G",    "ir: columns per scale; 0: one scale per row (up to 64, as rows allow)" },
-    { 0,   "form",             XM_CLI_TEXT,  AT(form),             "FORM", "ir: structure of expert blocks: exporter (default), or r1 (4-D, as older exporters write)", NULL, "exporter r1" },
+    { 0,   "form",             XM_CLI_WORD,  AT(form),             "FORM", "ir: structure of expert blocks: exporter (default), or r1 (4-D, as older exporters write)", NULL, "exporter r1" },
     { 0,   "seed",             XM_CLI_WHOLE, AT(seed),             "S",    "seed of the random weights (1)" },
     { 0,   "blank",            XM_CLI_FLAG,  AT(blank),            NULL,   "write no weights but a sparse file, which is enough for 'xemoe plan'" },
     { 0,   "force",            XM_CLI_FLAG,  AT(force),            NULL,   "replace an existing file, or a model in an existing folder" },

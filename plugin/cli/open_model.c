@@ -431,6 +431,22 @@ find_properties(const struct xm_cli_model *m, const struct xm_cli_target *t,
         out->list[out->n++] = in_16_bits;
 }
 
+/* Returns the last dimension of a graph's first result; 0: it is not constant. */
+static uint64_t
+width_of_logits(const struct xm_graph *g)
+{
+    xm_for_each_node(n, g)
+    {
+        const struct xm_shape *s =
+            n->op == XM_OP_RESULT ? &xm_in(n, 0)->type.shape : NULL;
+        if (s && s->rank && xm_dim_is_const(s->dim[s->rank - 1]))
+            return (uint64_t)s->dim[s->rank - 1].n;
+        if (s)
+            return 0;
+    }
+    return 0;
+}
+
 /* Reads the graph for text generation, or for an embedder. */
 static enum xm_status
 read_graph(struct xm_cli_model *m, const struct xm_cli_target *t, struct xm_graph **out,
@@ -438,8 +454,10 @@ read_graph(struct xm_cli_model *m, const struct xm_cli_target *t, struct xm_grap
 {
     if (t->embeds != XM_CLI_EMBEDS) {
         XM_TRY(xm_package_read_graph(m->package, NULL, out, err));
-        if (t->embeds == XM_CLI_NO_EMBEDDINGS || !xm_graph_gives_hidden_states(*out))
+        if (t->embeds == XM_CLI_NO_EMBEDDINGS || !xm_graph_gives_hidden_states(*out)) {
+            m->vocabulary = width_of_logits(*out);
             return XM_OK;
+        }
         xm_graph_destroy(*out);
     }
     m->gives_hidden = true;
@@ -456,8 +474,10 @@ compile(struct xm_cli_model *m, const struct xm_cli_target *t, const char *cache
     xm_progress_show("reading %s", t->model);
     bool is_exported;
     XM_TRY(try_import(m, t, options, p.list, p.n, &is_exported, err));
-    if (is_exported)
+    if (is_exported) {
+        *code = t->check ? t->check(m, t->check_ctx) : XM_EXIT_OK;
         return XM_OK;
+    }
     XM_TRY(xm_cli_open_package(t->model, &m->package, err));
     XM_TRY(read_graph(m, t, &g, err));
     enum xm_status s = read_text_side(m->package, t, err);

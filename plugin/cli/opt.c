@@ -34,7 +34,7 @@ add_passes(struct xm_strbuf *out)
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("Passes and the result", "xemoe opt --list"),
-    { 0,   "passes", XM_CLI_TEXT, AT(passes), "NAMES", "passes to run, separated by commas; the first word without an option means the same", NULL, NULL, add_passes },
+    { 0,   "passes", XM_CLI_WORD, AT(passes), "NAMES", "passes to run, separated by commas; the first word without an option means the same", NULL, NULL, add_passes },
     { 0,   "dot",    XM_CLI_FLAG, AT(dot),    NULL,    "print the result for Graphviz" },
     { 'l', "list",   XM_CLI_FLAG, AT(list),   NULL,    "list the passes in their order, with the reason for each place" },
 };

@@ -35,15 +35,15 @@ enum { CONTEXT = 512 }; /* default of -c, in tokens */
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The text", "xemoe perplexity model.gguf -f text.txt -c 512 --chunks 8"),
-    { 'f', "file",               XM_CLI_TEXT,  AT(file),       "FILE", "a file with the text; -: standard input" },
+    { 'f', "file",               XM_CLI_WORD,  AT(file),       "FILE", "a file with the text; -: standard input" },
     { 'p', "prompt",             XM_CLI_TEXT,  AT(prompt),     "TEXT", "the text" },
-    { 0,   "ids",                XM_CLI_TEXT,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (an .npy or text file)" },
+    { 0,   "ids",                XM_CLI_WORD,  AT(ids),        "IDS",  "the text as token ids: 1,2,3 or @FILE (an .npy or text file)" },
     { 'c', "context",            XM_CLI_BOUND, AT(context),    "N",    "tokens in a chunk (512); 0: the context for which the model was trained", "ctx-size" },
     { 0,   "chunks",             XM_CLI_COUNT, AT(chunks),     "N",    "evaluate only the first N chunks" },
     { 0,   "by-row",             XM_CLI_FLAG,  AT(by_row),     NULL,   "evaluate each row of --ids from an empty KV cache, and score all of its tokens but the first" },
     { 0,   "rows",               XM_CLI_COUNT, AT(rows),       "N",    "with --by-row: evaluate only the first N rows" },
     XM_CLI_GROUP("Two models", "xemoe perplexity model.gguf --kl-divergence-base base.kld --kl-divergence"),
-    { 0,   "kl-divergence-base", XM_CLI_TEXT,  AT(base),       "FILE", "file to which the log-probabilities of all tokens are written" },
+    { 0,   "kl-divergence-base", XM_CLI_WORD,  AT(base),       "FILE", "file to which the log-probabilities of all tokens are written" },
     { 0,   "kl-divergence",      XM_CLI_FLAG,  AT(divergence), NULL,   "compare the model with the log-probabilities in that file, which also holds the text" },
 };
 #undef AT
@@ -470,6 +470,8 @@ run_given(struct args *a)
     struct xm_strbuf text = {0};
     struct xm_token_list tokens = {0};
     a->target.needs_tokenizer = a->ids ? NULL : XM_CLI_IDS_INSTEAD;
+    a->target.check = xm_cli_ids_check_vocabulary;
+    a->target.check_ctx = a->ids;
     int code = read_text(a, &text);
     if (code == XM_EXIT_OK)
         code = xm_cli_model_open(&m, &a->target, NULL);

@@ -19,7 +19,7 @@ struct xm_cli_prefix_cache {
 /* The rows of these options; `at` is the struct's offset in the command's arguments. */
 /* clang-format off */
 #define XM_CLI_PREFIX_CACHE_ROWS(at)                                                                \
-    { 0, "prefix-cache",      XM_CLI_TEXT,  (at) + offsetof(struct xm_cli_prefix_cache, folder), "DIR", "keep the KV cache of finished texts in files of this folder, which is created if it is missing; prompts with the same beginning start from these files" }, \
+    { 0, "prefix-cache",      XM_CLI_WORD,  (at) + offsetof(struct xm_cli_prefix_cache, folder), "DIR", "keep the KV cache of finished texts in files of this folder, which is created if it is missing; prompts with the same beginning start from these files" }, \
     { 0, "prefix-cache-size", XM_CLI_COUNT, (at) + offsetof(struct xm_cli_prefix_cache, mib),    "MIB", "most space for these files (4096); the least recently used are deleted" }
 /* clang-format on */
 

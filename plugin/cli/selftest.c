@@ -37,7 +37,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What is tested", "xemoe selftest -d GPU.1 --quick"),
-    { 'd', "device", XM_CLI_TEXT,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 'd', "device", XM_CLI_WORD,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
     { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "check the results of only two weight formats, and measure no speed (takes two minutes)" },
     { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "run only parts whose name contains this text, such as 'steps', 'q4_k' or 'speed'", NULL, NULL, xm_selftest_add_words },
     { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is stopped (600)" },

@@ -170,6 +170,8 @@ open_model(struct serving *s, size_t i)
     target.embeds = XM_CLI_EMBEDS_IF_IT_MUST;
     target.needs_tokenizer = "serve needs it, so put the file beside the model";
     target.needs_chat_template = target.chat_template != NULL;
+    target.check = xm_cli_check_biased;
+    target.check_ctx = &a->generation;
     if (!xm_progress_is_shown()) /* otherwise a log would show nothing for a minute */
         fprintf(stderr,
                 "xemoe: reading %s; kernels that are not in the cache are built first\n",

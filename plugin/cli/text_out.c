@@ -18,10 +18,10 @@
 #define KIND_REAL      XM_CLI_REAL
 #define KIND_WHOLE     XM_CLI_WHOLE
 #define KIND_COUNT     XM_CLI_COUNT
-#define KIND_SEED      XM_CLI_TEXT
-#define KIND_BIAS      XM_CLI_TEXTS
-#define KIND_SET       XM_CLI_TEXTS
-#define KIND_SEQUENCES XM_CLI_TEXTS
+#define KIND_SEED      XM_CLI_WORD
+#define KIND_BIAS      XM_CLI_WORDS
+#define KIND_SET       XM_CLI_WORDS
+#define KIND_SEQUENCES XM_CLI_WORDS
 #define SAMPLING(kind, member, draws, least, most, unsaid, zero, option, value, aliases, help, ...) \
     { 0, option, KIND_##kind, AT(member), value, help, aliases },
 const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS] = {
@@ -30,9 +30,9 @@ const struct xm_cli_option xm_cli_generation_options[XM_CLI_N_GENERATION_OPTIONS
     XM_CLI_GROUP("Choice of tokens", "--temp 0.7 --top-p 0.9 --seed 1"),
 #include "plugin/text/sampling.def"
     { 'c', "context",         XM_CLI_BOUND, AT(context),            "N",    "at most N tokens of prompt and answers together; 0: the context for which the model was trained", "ctx-size" },
-    { 0, "stop",              XM_CLI_TEXTS, AT(stops),              "TEXT", "end the text before this stop string; may be given several times" },
-    { 0, "grammar",           XM_CLI_TEXT,  AT(grammar),            "GBNF", "the text must match this GBNF grammar, given as a text with ::= or as a file", "grammar-file" },
-    { 0, "json-schema",       XM_CLI_TEXT,  AT(json_schema),        "JSON", "the text must be JSON that is valid for this schema, given as a text with { or as a file", "json-schema-file -j" },
+    { 0, "stop",              XM_CLI_WORDS, AT(stops),              "TEXT", "end the text before this stop string; may be given several times" },
+    { 0, "grammar",           XM_CLI_WORD,  AT(grammar),            "GBNF", "the text must match this GBNF grammar, given as a text with ::= or as a file", "grammar-file" },
+    { 0, "json-schema",       XM_CLI_WORD,  AT(json_schema),        "JSON", "the text must be JSON that is valid for this schema, given as a text with { or as a file", "json-schema-file -j" },
 };
 /* Offsets of the values of sampling.def's rows. */
 #define SAMPLING(kind, member, ...) AT(member),
@@ -153,14 +153,33 @@ xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
         return xm_fail(err, XM_INVALID,
                        "option --mirostat takes 0 or 2, for Mirostat 2.0, found 1");
     XM_TRY(read_seed(a->seed, &seed, err));
-    for (size_t i = 0; i < a->stops.n; i++) {
-        if (a->stops.list[i][0] == '\0')
-            return xm_fail(err, XM_INVALID,
-                           "option --stop takes a text, found an empty one");
-    }
     out->seed = seed;
     XM_TRY(check_biases(a, err));
     return xm_cli_check_context(a->context, err);
+}
+
+int
+xm_cli_check_biased(const struct xm_cli_model *m, const void *generation)
+{
+    const struct xm_cli_generation *a = generation;
+    const uint64_t vocabulary = xm_cli_vocabulary(m);
+    struct xm_sampling_lists lists = {0};
+    struct xm_error err = {0};
+    enum xm_status s = XM_OK;
+    int code = XM_EXIT_OK;
+    for (size_t i = 0; i < a->logit_bias.n && s == XM_OK; i++)
+        s = xm_sampling_read_biases(&lists, a->logit_bias.list[i], &err);
+    if (s != XM_OK)
+        code = xm_cli_failed(&err);
+    for (size_t i = 0; i < lists.n_biases && code == XM_EXIT_OK; i++) {
+        const int32_t id = lists.biases[i].id;
+        if ((uint64_t)id >= vocabulary)
+            code = xm_cli_usage("option --logit-bias names token %" PRId32
+                                ", but the vocabulary has %" PRIu64 " tokens",
+                                id, vocabulary);
+    }
+    xm_sampling_lists_free(&lists);
+    return code;
 }
 
 static enum xm_status

@@ -43,6 +43,9 @@ const char *xm_cli_sampling_option(const struct xm_cli_generation *a);
  * XM_INVALID: a value is out of range; the sentence begins with "option --NAME". */
 enum xm_status xm_cli_sampling(const struct xm_cli_generation *a, struct xm_sampling *out,
                                struct xm_error *err);
+/* The `check` of a target whose check_ctx is the xm_cli_generation: XM_EXIT_USAGE if --logit-bias
+ * names a token that the model's vocabulary lacks. */
+int xm_cli_check_biased(const struct xm_cli_model *m, const void *generation);
 /* Makes the lists of the options; `package` has the tokenizer for their texts. *lists, which the
  * caller frees, must outlive *out. */
 enum xm_status xm_cli_sampling_lists(const struct xm_cli_generation *a,

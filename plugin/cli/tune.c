@@ -30,12 +30,12 @@ struct args {
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe tune model.gguf -d GPU.1"),
     { 'm', "model",     XM_CLI_TEXT, AT(model),     "PATH", "the model; the first word without an option means the same; default: $XM_MODEL" },
-    { 'd', "device",    XM_CLI_TEXT, AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 'd', "device",    XM_CLI_WORD, AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
     XM_CLI_PRECISION_ROW(AT),
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_GROUP("How kernels are timed", "xemoe tune model.gguf --seconds 0.5 --json"),
     { 0,   "seconds",   XM_CLI_RATE, AT(seconds),   "S",    "seconds of each measurement of a kernel; a kernel is measured one to three times (0.1)" },
-    { 0,   "cache-dir", XM_CLI_TEXT, AT(cache_dir), "DIR",  "folder where choices and compiled kernels are kept; default: ~/.cache/xemoe" },
+    { 0,   "cache-dir", XM_CLI_WORD, AT(cache_dir), "DIR",  "folder where choices and compiled kernels are kept; default: ~/.cache/xemoe" },
     { 0,   "json",      XM_CLI_FLAG, AT(json),      NULL,   "print the result as one JSON object" },
 };
 #undef AT

@@ -25,13 +25,13 @@ struct args {
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The tokens", "xemoe verify model.gguf -p 'The capital of France is' --decode 4"),
     { 'p', "prompt", XM_CLI_TEXT,  AT(prompt), "TEXT", "text whose tokens are run; default: the first token ids of the vocabulary" },
-    { 'f', "file",   XM_CLI_TEXT,  AT(file),   "FILE", "a file with this text; -: standard input" },
-    { 0,   "ids",    XM_CLI_TEXT,  AT(ids),    "IDS",  "token ids instead of a text: 1,2,3 or @FILE" },
+    { 'f', "file",   XM_CLI_WORD,  AT(file),   "FILE", "a file with this text; -: standard input" },
+    { 0,   "ids",    XM_CLI_WORD,  AT(ids),    "IDS",  "token ids instead of a text: 1,2,3 or @FILE" },
     { 0,   "decode", XM_CLI_WHOLE, AT(decode), "N",    "decode N tokens after the prompt, one by one (2)" },
     { 0,   "every-kernel", XM_CLI_FLAG, AT(every_kernel), NULL, "run again until every kernel that a step can use has been compared" },
     { 0,   "inner", XM_CLI_FLAG, AT(inner), NULL, "with several devices: compare the results of every step, not only the values that devices exchange" },
     XM_CLI_GROUP("What is compared instead", "xemoe verify model.gguf --ids 1,2,3 --numerics"),
-    { 0,   "against", XM_CLI_TEXT, AT(against), "FILE", "compare the logits with those in this file instead: .npy with float32 of every position or the last one; or plain float32 (.bin)" },
+    { 0,   "against", XM_CLI_WORD, AT(against), "FILE", "compare the logits with those in this file instead: .npy with float32 of every position or the last one; or plain float32 (.bin)" },
     { 0,   "numerics", XM_CLI_FLAG, AT(numerics), NULL,  "show instead how rounding as in training (XM_NUMERICS=bf16) changes the logits" },
 };
 #undef AT
@@ -141,6 +141,8 @@ run(struct args *a)
     struct xm_cli_model m;
     a->target.needs_tokenizer = a->prompt || a->file ? XM_CLI_IDS_INSTEAD : NULL;
     a->target.is_exact = true;
+    a->target.check = xm_cli_ids_check_vocabulary;
+    a->target.check_ctx = a->ids;
     if (a->numerics) /* the reference of the comparison, whatever the environment says */
         a->target.numerics = "f32";
     if (a->every_kernel)

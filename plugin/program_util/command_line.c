@@ -175,13 +175,12 @@ store_value(const struct xm_cli_option *o, const char *text, char *member)
     case XM_CLI_TEXT:
     case XM_CLI_WORD:
     case XM_CLI_CHOICE:
-        if ((o->kind == XM_CLI_WORD && !text[0]) ||
-            (o->kind == XM_CLI_CHOICE &&
-             !xm_list_has(o->choices, ' ', text, strlen(text))))
+        if (o->kind == XM_CLI_CHOICE && !xm_list_has(o->choices, ' ', text, strlen(text)))
             return false;
         memcpy(member, &text, sizeof(text));
         return true;
     case XM_CLI_TEXTS:
+    case XM_CLI_WORDS:
         return add_text((struct xm_cli_texts *)(void *)member, text);
     case XM_CLI_COUNT:
     case XM_CLI_WHOLE:
@@ -227,6 +226,7 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         [XM_CLI_FLAG] = "no value",
         [XM_CLI_TEXT] = "a text",
         [XM_CLI_TEXTS] = "at most 16 texts",
+        [XM_CLI_WORDS] = "at most 16 texts",
         [XM_CLI_COUNT] = "a whole number from 1",
         [XM_CLI_WHOLE] = "a whole number from 0",
         [XM_CLI_LIMIT] = "a whole number from 1 to 16777216, or -1 for no limit",
@@ -243,6 +243,10 @@ store(struct parse *p, const struct xm_cli_option *o, const char *text)
         !p->spec->operands_are_many)
         return xm_fail(p->err, XM_INVALID, "option %.*s: %s is given already", p->n_given,
                        p->given, p->spec->operand);
+    if (!text[0] && (o->kind == XM_CLI_WORD || o->kind == XM_CLI_WORDS))
+        return xm_fail(p->err, XM_INVALID,
+                       "option %.*s needs a value: %s, found an empty one", p->n_given,
+                       p->given, o->value);
     if (store_value(o, text, p->out + o->offset))
         return XM_OK;
     const bool has_comma =

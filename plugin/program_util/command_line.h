@@ -34,6 +34,7 @@ enum xm_cli_kind {
     XM_CLI_FLAG,  /* bool: no value                       */
     XM_CLI_TEXT,  /* const char *: points into argv       */
     XM_CLI_TEXTS, /* struct xm_cli_texts: may be repeated */
+    XM_CLI_WORDS, /* the same, of texts that are not empty */
     XM_CLI_COUNT, /* uint64_t: a whole number from 1      */
     XM_CLI_WHOLE, /* uint64_t: a whole number from 0      */
     XM_CLI_LIMIT, /* uint64_t: from 1 to XM_CLI_MOST_TOKENS; -1: no limit, stored as UINT64_MAX */

@@ -15,7 +15,7 @@ extern "C" {
 enum xm_exit {
     XM_EXIT_OK = 0,
     XM_EXIT_FAILED = 1,     /* a failure without a code of its own */
-    XM_EXIT_USAGE = 2,      /* the command line is wrong */
+    XM_EXIT_USAGE = 2,      /* the command line or an environment variable is wrong */
     XM_EXIT_FILE = 3,       /* a file is missing, wrong or not writable   */
     XM_EXIT_DEVICE = 4,     /* the device failed, or lacks memory */
     XM_EXIT_TOLERANCE = 5,  /* verify: a step differs too much            */

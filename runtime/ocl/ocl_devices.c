@@ -12,7 +12,12 @@
 #include "runtime/util/number.h"
 #include "runtime/util/strbuf.h"
 
-enum { MAX_PLATFORMS = 16, MAX_DEVICES = 32, INTEL = 0x8086, EXTENSIONS = 16384 };
+enum {
+    MAX_PLATFORMS = 16,
+    MAX_DEVICES = XM_MOST_SUB_DEVICES,
+    INTEL = 0x8086,
+    EXTENSIONS = 16384
+};
 
 static struct ocl_device handles[MAX_DEVICES];
 static struct xm_device_info infos[MAX_DEVICES];
@@ -263,17 +268,13 @@ add_device(cl_platform_id platform, cl_device_id d)
 static void
 add_processor(cl_platform_id platform, cl_device_id d)
 {
-    uint64_t wanted = 1;
-    const char *text = xm_env("XM_SUB_DEVICES");
-    if (text && (!xm_parse_whole(text, &wanted) || wanted < 1 || wanted > MAX_DEVICES)) {
-        xm_fail(&list_error, XM_INVALID, "XM_SUB_DEVICES takes a number from 1 to %d",
-                MAX_DEVICES);
+    uint32_t wanted;
+    if (xm_sub_devices(&wanted, &list_error) != XM_OK)
         return;
-    }
     cl_device_partition_property parts[MAX_DEVICES + 3] = {CL_DEVICE_PARTITION_BY_COUNTS};
     cl_device_id list[MAX_DEVICES];
     const uint64_t units = get_u32(d, CL_DEVICE_MAX_COMPUTE_UNITS);
-    cl_uint n = (cl_uint)wanted;
+    cl_uint n = wanted;
     for (uint64_t i = 0; i < wanted; i++)
         parts[1 + i] =
             (cl_device_partition_property)(units * (i + 1) / wanted - units * i / wanted);

@@ -108,7 +108,8 @@ TEST(BenchmarkArgs, EmptyValuesAreNotSaid)
     for (const char *text : {r.a.shape, r.a.data_shape, r.a.layout, r.a.report_folder,
                              r.a.dump_config, r.a.load_config, r.a.cache_dir})
         EXPECT_EQ(text, nullptr);
-    EXPECT_EQ(Args({"-d", ""}).sentence, "option -d takes a text, found ''");
+    EXPECT_EQ(Args({"-d", ""}).sentence,
+              "option -d needs a value: DEVICE, found an empty one");
     EXPECT_EQ(Args({"-shape", "[1]", "-shape", ""}).a.shape, nullptr);
 }
 
@@ -195,7 +196,8 @@ TEST(BenchmarkArgs, MistakesNameTheFlag)
         {{"-report_type", "all"},
          "option -report_type takes one of no_counters average_counters "
          "detailed_counters, found 'all'"},
-        {{"-exec_graph_path", ""}, "option -exec_graph_path takes a text, found ''"},
+        {{"-exec_graph_path", ""},
+         "option -exec_graph_path needs a value: FILE, found an empty one"},
         {{"-foo"}, "there is no option -foo"},
         {{"foo"}, "'foo' is one word too many"},
         {{""}, "'' is one word too many"},

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Wrong values of options and environment variables: each ends with code 2 and a sentence that
+ * names the option or variable, before a model is read wherever its value can be checked without.
+ */
+#include "functional_tests/common/folder.h"
+#include "functional_tests/common/mistakes.h"
+#include "functional_tests/common/text.h"
+
+static const std::string model = XM_MODELS_DIR "/qwen3moe-tiny/ov/int4_asym_g64";
+static const std::string none = "/no/such/model";
+
+/* ---- environment variables ------------------------------------------------------------- */
+
+class Variables : public testing::TestWithParam<const char *>
+{
+};
+
+TEST_P(Variables, WithWrongValuesEndEachCommand)
+{
+    const std::string setting = GetParam();
+    const std::string name = setting.substr(0, setting.find('='));
+    for (const Words &words : {Words{"generate", none, "-p", "a"}, Words{"info", none},
+                               Words{"devices"}, Words{"bench", "--kernels"}}) {
+        const Outcome o = run(words, {setting});
+        EXPECT_EQ(o.code, 2) << words[0] << ": " << o.err;
+        EXPECT_EQ(o.err.rfind("xemoe: " + name, 0), 0u) << o.err;
+        EXPECT_EQ(o.out, "");
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Usage, Variables,
+                         testing::Values("XM_DEBUG=x", "XM_SKIP=x", "XM_STOP=x",
+                                         "XM_FORCE=x", "XM_SUB_DEVICES=0",
+                                         "XM_DEVICE_AS=x", "XM_NUMERICS=f8",
+                                         "XM_TUNED_KERNELS=x", "XM_AHEAD=x",
+                                         "XM_REPLAY=x"));
+
+/* ---- options --------------------------------------------------------------------------- */
+
+class Usage : public testing::TestWithParam<Mistake>
+{
+};
+
+TEST_P(Usage, IsOneSentenceAndACode)
+{
+    expect_mistake(GetParam());
+}
+
+static const Mistake mistakes[] = {
+    /* token ids beyond the vocabulary */
+    {"BiasOfChat",
+     {"chat", model, "--logit-bias", "1536+1"},
+     2,
+     "option --logit-bias names token 1536, but the vocabulary has 1536 tokens"},
+    {"BiasOfTexts",
+     {"generate", model, "-p", "a", "--parallel", "2", "--logit-bias", "5+1,1536+1"},
+     2,
+     "option --logit-bias"},
+    {"IdOfGenerate",
+     {"generate", model, "--ids", "1536"},
+     2,
+     "option --ids: token id 1536 is not in the vocabulary of 1536 tokens"},
+    {"IdOfLogits", {"logits", model, "--ids", "1536"}, 2, "option --ids: token id 1536"},
+    {"IdOfVerify", {"verify", model, "--ids", "1536"}, 2, "option --ids: token id 1536"},
+    {"IdOfPerplexity",
+     {"perplexity", model, "--ids", "0,1536"},
+     2,
+     "option --ids: token id 1536"},
+    /* empty values */
+    {"EmptyIds",
+     {"generate", none, "--ids", ""},
+     2,
+     "option --ids needs a value: IDS, found an empty one"},
+    {"NoFileOfIds",
+     {"generate", none, "--ids", "@"},
+     2,
+     "option --ids: there is no file name after '@'"},
+    {"EmptyGrammar",
+     {"generate", none, "-p", "a", "--grammar", ""},
+     2,
+     "option --grammar needs a value: GBNF"},
+    {"EmptySchema",
+     {"generate", none, "-p", "a", "-j", ""},
+     2,
+     "option -j needs a value: JSON"},
+    {"EmptyStop",
+     {"generate", none, "-p", "a", "--stop", ""},
+     2,
+     "option --stop needs a value: TEXT"},
+    {"EmptyDevice", {"plan", none, "-d", ""}, 2, "option -d needs a value: NAME"},
+    {"EmptyAlias", {"serve", none, "--alias", ""}, 2, "option --alias needs a value"},
+    {"EmptyOutput", {"make-model", "-o", ""}, 2, "option -o needs a value: PATH"},
+    /* words for types */
+    {"UnknownPrecision",
+     {"generate", none, "-p", "a", "--precision", "dynamic"},
+     2,
+     "option --precision takes one of f16 f32, found 'dynamic'"},
+    {"PrecisionThatWouldNotRun",
+     {"plan", none, "--precision", "bf16"},
+     2,
+     "option --precision takes one of f16 f32, found 'bf16'"},
+    {"InternalCacheType",
+     {"generate", none, "-p", "a", "--kv", "dynamic"},
+     2,
+     "option --kv takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0, found 'dynamic'"},
+};
+
+INSTANTIATE_TEST_SUITE_P(CommandLine, Usage, testing::ValuesIn(mistakes), mistake_name);
