@@ -760,7 +760,7 @@ static const Mistake mistakes[] = {
     {"VerifyReference",
      {"verify", "-m", model, "-d", "REFERENCE"},
      2,
-     "offers no steps to compare with the reference"},
+     "option -d: device REFERENCE is what steps are compared with"},
     {"ModelWhere", {"make-model"}, 2, "which file or folder?"},
     {"ModelTopK",
      {"make-model", "-o", "/nowhere/m", "--top-k", "1000"},

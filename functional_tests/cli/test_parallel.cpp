@@ -392,7 +392,8 @@ TEST_F(Parallel, ADeviceWithoutSequencesIsASentence)
 {
     Outcome o = generate("2", {"-p", "The", "-d", "REFERENCE"});
     EXPECT_EQ(o.code, 2);
-    EXPECT_EQ(o.err, "xemoe: option --parallel: this device runs one text at a time\n");
+    EXPECT_EQ(o.err,
+              "xemoe: option --parallel: device REFERENCE runs one text at a time\n");
 }
 
 /* Endless texts, which Ctrl-C stops. */

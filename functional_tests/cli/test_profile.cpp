@@ -206,8 +206,9 @@ TEST(ProfileOfTheReference, IsNotThere)
 {
     const Outcome o = run(
         {"generate", "-m", model, "-d", "REFERENCE", "-p", "a", "-n", "1", "--profile"});
-    EXPECT_EQ(o.code, 4);
-    EXPECT_TRUE(contains(o.err, "this device does not measure its steps")) << o.err;
+    EXPECT_EQ(o.code, 2);
+    EXPECT_EQ(o.err, "xemoe: option --profile: device REFERENCE does not measure its "
+                     "steps; use -d GPU or CPU\n");
 }
 
 } // namespace

@@ -195,9 +195,10 @@ TEST_F(Serve, AnswersOverTls)
     EXPECT_EQ(program->finish().code, 0);
     const Outcome swapped = run(
         Words{"serve", "-m", model, "--port", "0", "--tls-cert", key, "--tls-key", cert});
-    EXPECT_NE(swapped.code, 0);
-    EXPECT_TRUE(contains(swapped.err, "check that certificate and key belong together"))
-        << swapped.err;
+    EXPECT_EQ(swapped.code, 3);
+    EXPECT_EQ(swapped.err, "xemoe: options --tls-cert and --tls-key: certificate and key "
+                           "must belong together and be in PEM format\n")
+        << "before a model is read";
 }
 
 TEST_F(Serve, ASignalLetsTextsEnd)
@@ -257,10 +258,11 @@ TEST_F(Serve, KeysNamesAndOtherAddresses)
     EXPECT_TRUE(contains(r.body, "\"id\":\"tiny\"")) << r.body;
     EXPECT_FALSE(contains(r.body, "/")) << "no path of the machine: " << r.body;
     const Outcome used = run({"serve", "-m", model, "--port", std::to_string(port)});
-    EXPECT_EQ(used.code, 1);
-    EXPECT_TRUE(
-        contains(used.err, "port " + std::to_string(port) + " of '127.0.0.1' is in use"))
-        << used.err;
+    EXPECT_EQ(used.code, 2);
+    EXPECT_EQ(used.err, "xemoe: option --port: port " + std::to_string(port) +
+                            " of '127.0.0.1' is in use by another program: choose "
+                            "another port\n")
+        << "before a model is read";
     Program all({"serve", "-m", model, "--port", "0", "--host", "0.0.0.0"});
     ASSERT_TRUE(all.wait_for_output(" slots)\n"));
     EXPECT_TRUE(
@@ -291,11 +293,20 @@ TEST(ServeOptions, AreRefusedByName)
         {{"--stop", "x"}, "--stop", 2},
         {{"--top-p", "2"}, "--top-p", 2},
         {{"--slots", "0"}, "--slots", 2},
+        {{"--host", "no.such.host.invalid"},
+         "option --host: there is no address 'no.such.host.invalid' to listen on",
+         2},
+        {{"-m", "/no/such/model", "--port", "0"},
+         "two models have the name 'model': name them with --alias",
+         2},
         {{"--api-key-file", folder / "empty"}, "it contains no key", 3},
-        {{"--api-key-file", folder / "nothing"}, "nothing", 3},
+        {{"--api-key-file", folder / "nothing"}, "option --api-key-file: cannot open", 3},
+        {{"--tls-cert", "/no/cert", "--tls-key", "/no/key"},
+         "option --tls-cert: cannot open '/no/cert'",
+         3},
     };
     for (const auto &row : rows) {
-        const Outcome o = run(Words{"serve", "-m", model} + row.options);
+        const Outcome o = run(Words{"serve", "-m", "/no/such/model"} + row.options);
         EXPECT_EQ(o.code, row.code) << row.sentence << ": " << o.err;
         EXPECT_TRUE(contains(o.err, row.sentence)) << o.err;
     }

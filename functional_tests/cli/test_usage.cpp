@@ -91,6 +91,33 @@ static const Mistake mistakes[] = {
     {"EmptyDevice", {"plan", none, "-d", ""}, 2, "option -d needs a value: NAME"},
     {"EmptyAlias", {"serve", none, "--alias", ""}, 2, "option --alias needs a value"},
     {"EmptyOutput", {"make-model", "-o", ""}, 2, "option -o needs a value: PATH"},
+    /* what the server is started with; files end with 3 */
+    {"NoFolderForPrefixes",
+     {"serve", none, "--prefix-cache", "/no/parent/folder"},
+     3,
+     "option --prefix-cache: the folder '/no/parent/folder' for cached prefixes cannot "
+     "be created, because its parent folder is missing"},
+    {"FileForPrefixes",
+     {"chat", none, "--prefix-cache", XM_PROGRAM},
+     3,
+     "for cached prefixes, is not a folder"},
+    /* what the reference lacks */
+    {"ReferenceOfServe",
+     {"serve", none, "-d", "REFERENCE"},
+     2,
+     "option -d: device REFERENCE runs one text at a time"},
+    {"ReferenceOfCompile",
+     {"compile", none, "-o", "/no/file", "-d", "REFERENCE"},
+     2,
+     "option -d: device REFERENCE has nothing to compile"},
+    {"ProfileOfTheReference",
+     {"generate", none, "-p", "a", "-d", "REFERENCE", "--profile"},
+     2,
+     "option --profile: device REFERENCE does not measure its steps; use -d GPU or CPU"},
+    {"PrefixesOfTheReference",
+     {"generate", none, "-p", "a", "-d", "REFERENCE", "--prefix-cache", "/tmp"},
+     2,
+     "option --prefix-cache: device REFERENCE cannot save the KV cache"},
     /* words for types */
     {"UnknownPrecision",
      {"generate", none, "-p", "a", "--precision", "dynamic"},
@@ -105,5 +132,12 @@ static const Mistake mistakes[] = {
      2,
      "option --kv takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0, found 'dynamic'"},
 };
+
+TEST(Help, OffersNoDeviceThatTheCommandRefuses)
+{
+    for (const char *command : {"serve", "compile"})
+        EXPECT_FALSE(contains(run({command, "--help"}).out, "REFERENCE")) << command;
+    EXPECT_TRUE(contains(run({"generate", "--help"}).out, "REFERENCE"));
+}
 
 INSTANTIATE_TEST_SUITE_P(CommandLine, Usage, testing::ValuesIn(mistakes), mistake_name);

@@ -236,7 +236,7 @@ xm_cli_chat(int argc, char **argv)
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
-    code = xm_cli_prefix_cache_check(&a.prefixes);
+    code = xm_cli_prefix_cache_check(&a.prefixes, a.generation.target.device);
     if (code == XM_EXIT_OK)
         code = xm_chat_settings_check(&a, &c.settings);
     if (code == XM_EXIT_OK)

@@ -119,10 +119,13 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     { 0,   "weights", XM_CLI_CHOICE, AT(weights), "WAY", "where weights are read. map: in the mapped file, if the device can; copy: in memory of the device; auto (default): chosen for the device", NULL, XM_CLI_WEIGHT_WAYS }
 #define XM_CLI_QUANTISATION_ROW(AT) \
     { 0,   "dynamic-quantization", XM_CLI_CHOICE, AT(quantisation), "N", "columns of activations that share one scale where a processor quantises activations to 8 bits: 32 or 128; 0: quantise to 16 bits; default: 32 if the processor has AVX2 and activations are f16, 128 for Q2_K to Q6_K unless it has AVX-512 without VNNI, but 0 in logits and verify", NULL, "0 32 128" }
+/* The help of --device; `others`: the devices that are not GPUs. */
+#define XM_CLI_DEVICES(others) \
+    "GPU (default), GPU.1, " others "; 'xemoe devices' lists them; several names, separated by commas, share the model, in the proportions in parentheses if these are given: MESH:GPU.0,GPU.1(0.7,0.3)"
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
     { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; the first word without an option means the same; generate, chat and bench also accept a file of 'xemoe compile'; default: $XM_MODEL" }, \
-    { 'd', "device",    XM_CLI_WORD,  XM_CLI_TARGET(device),    "NAME", "GPU (default), GPU.1, CPU, REFERENCE; 'xemoe devices' lists them; several names, separated by commas, share the model, in the proportions in parentheses if these are given: MESH:GPU.0,GPU.1(0.7,0.3)", "-dev", "GPU CPU REFERENCE" }, \
+    { 'd', "device",    XM_CLI_WORD,  XM_CLI_TARGET(device),    "NAME", XM_CLI_DEVICES("CPU, REFERENCE"), "-dev", "GPU CPU REFERENCE" }, \
     { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "how several devices share a model. auto (default): weights are split where this saves more time than the exchange of results costs; tensor: every weight that can be split, experts by their width; expert: the same, but each device has some of the experts as a whole; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
     XM_CLI_MESSAGES_ROW(XM_CLI_TARGET), \
     XM_CLI_PRECISION_ROW(XM_CLI_TARGET), \
@@ -179,6 +182,10 @@ enum xm_status xm_cli_target_config(const struct xm_cli_target *t, struct xm_con
 /* Checks that the devices of a mesh exist which this process uses; in an MPI job this is one of
  * them. Checks no other names. */
 int xm_cli_check_ranks(const struct xm_core *core, const char *device);
+/* XM_EXIT_USAGE if `device` is REFERENCE, which `option` cannot be used with because it `why`. */
+int xm_cli_refuse_reference(const char *device, const char *option, const char *why);
+/* Removes REFERENCE from the help and the values of --device, for commands that refuse it. */
+void xm_cli_leave_out_reference(struct xm_cli_option *options, size_t n);
 /* Warns, once, if --split is given for a single device. */
 void xm_cli_check_split(const char *split, const char *device);
 

@@ -100,24 +100,33 @@ export_model(const struct xm_cli_model *m, const struct args *a)
 int
 xm_cli_compile(int argc, char **argv)
 {
-    static const struct xm_cli_spec spec = {
+    struct xm_cli_option common[XM_CLI_N_TARGET_OPTIONS];
+    const struct xm_cli_spec spec = {
         .usage = "xemoe compile MODEL -o FILE [options]",
         .about = "Writes a compiled model to a file, with which 'xemoe generate -m FILE' "
                  "and\n'xemoe chat -m FILE' start faster if its kernels are not in "
                  "--cache-dir yet. The\nfile refers to the model's weights, which must "
                  "not change, and is valid only for\nthis device, its driver and this "
                  "version of xemoe.\n",
-        XM_CLI_TARGET_AND(options),
+        XM_CLI_MODEL(XM_CLI_TARGET(model)),
+        .common = common,
+        .n_common = XM_CLI_N_TARGET_OPTIONS,
+        .own = options,
+        .n_own = XM_ARRAY_LEN(options),
     };
     struct args a = {0};
     struct xm_cli_model m;
     bool done;
+    memcpy(common, xm_cli_target_options, sizeof(common));
+    xm_cli_leave_out_reference(common, XM_CLI_N_TARGET_OPTIONS);
     int code = xm_cli_begin(&spec, argc, argv, &a, &done);
     if (done)
         return code;
     if (!a.file)
         return xm_cli_usage("which file? Give -o FILE");
-    code = check_input(a.target.model);
+    code = xm_cli_refuse_reference(a.target.device, "-d", "has nothing to compile");
+    if (code == XM_EXIT_OK)
+        code = check_input(a.target.model);
     if (code == XM_EXIT_OK)
         code = check_output(a.file);
     if (code != XM_EXIT_OK)

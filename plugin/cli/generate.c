@@ -556,6 +556,20 @@ check_chat(struct xm_generate_args *a)
                : XM_EXIT_OK;
 }
 
+/* Refuses options that the device REFERENCE lacks before the model is read. */
+static int
+check_device(const struct xm_generate_args *a)
+{
+    const char *device = a->generation.target.device;
+    int code = XM_EXIT_OK;
+    if (a->profile || a->profile_out)
+        code = xm_cli_refuse_reference(device, a->profile ? "--profile" : "--profile-out",
+                                       "does not measure its steps; use -d GPU or CPU");
+    if (code == XM_EXIT_OK && a->parallel)
+        code = xm_cli_refuse_reference(device, "--parallel", "runs one text at a time");
+    return code;
+}
+
 int
 xm_cli_generate(int argc, char **argv)
 {
@@ -590,9 +604,11 @@ xm_cli_generate(int argc, char **argv)
     if (a.parallel > MOST_PARALLEL)
         return xm_cli_usage("option --parallel takes at most %d texts, found %" PRIu64,
                             MOST_PARALLEL, a.parallel);
-    code = check_chat(&a);
+    code = check_device(&a);
     if (code == XM_EXIT_OK)
-        code = xm_cli_prefix_cache_check(&a.prefixes);
+        code = check_chat(&a);
+    if (code == XM_EXIT_OK)
+        code = xm_cli_prefix_cache_check(&a.prefixes, a.generation.target.device);
     if (code != XM_EXIT_OK)
         return code;
     if (a.profile_out && strcmp(a.profile_out, "-") == 0)

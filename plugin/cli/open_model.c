@@ -307,6 +307,25 @@ xm_cli_check_split(const char *split, const char *device)
            split, device ? device : "GPU");
 }
 
+int
+xm_cli_refuse_reference(const char *device, const char *option, const char *why)
+{
+    return device && strcmp(device, "REFERENCE") == 0
+               ? xm_cli_usage("option %s: device REFERENCE %s", option, why)
+               : XM_EXIT_OK;
+}
+
+void
+xm_cli_leave_out_reference(struct xm_cli_option *options, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (options[i].offset == XM_CLI_TARGET(device) && options[i].letter == 'd') {
+            options[i].help = XM_CLI_DEVICES("CPU");
+            options[i].choices = "GPU CPU";
+        }
+    }
+}
+
 /* Checks the spelling of a mesh's name; whether its devices exist is checked when the model is
  * opened. */
 static int

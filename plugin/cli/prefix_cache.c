@@ -3,14 +3,24 @@
 
 #include <stdio.h>
 
+#include "plugin/cli/cli.h"
+
 enum { DEFAULT_MIB = 4096 };
 
 int
-xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a)
+xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a, const char *device)
 {
     if (a->mib && !a->folder)
         return xm_cli_usage("option --prefix-cache-size needs --prefix-cache DIR");
-    return XM_EXIT_OK;
+    struct xm_error err = {0};
+    if (!a->folder)
+        return XM_EXIT_OK;
+    const int code = xm_cli_refuse_reference(device, "--prefix-cache",
+                                             "cannot save the KV cache of a text");
+    if (code != XM_EXIT_OK || xm_prefix_store_check(a->folder, &err) == XM_OK)
+        return code;
+    xm_error_prefix(&err, "option --prefix-cache");
+    return xm_cli_failed(&err);
 }
 
 enum xm_status

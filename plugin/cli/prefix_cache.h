@@ -23,8 +23,10 @@ struct xm_cli_prefix_cache {
     { 0, "prefix-cache-size", XM_CLI_COUNT, (at) + offsetof(struct xm_cli_prefix_cache, mib),    "MIB", "most space for these files (4096); the least recently used are deleted" }
 /* clang-format on */
 
-/* XM_EXIT_USAGE: a size is given without a folder. */
-int xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a);
+/* Checks the options before the model is read. XM_EXIT_USAGE: a size is given without a folder,
+ * or the device is REFERENCE.
+ * XM_EXIT_FILE: the folder can neither be used nor created. */
+int xm_cli_prefix_cache_check(const struct xm_cli_prefix_cache *a, const char *device);
 /* Opens the store of a model; *out is NULL if no folder is given. The caller closes it. The
  * sentence of a failure names the option. */
 enum xm_status xm_cli_prefix_cache_open(const struct xm_cli_prefix_cache *a,

@@ -133,7 +133,8 @@ xm_profile_begin(struct xm_profile *p, struct xm_infer *r, bool traces,
 {
     const struct xm_profile_ops *ops = r->ops->profile;
     if (!ops)
-        return xm_fail(err, XM_DEVICE, "this device does not measure its steps");
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "option --profile: this device does not measure its steps");
     ops->reset(r);
     if (traces)
         XM_TRY(ops->begin_trace(r, err));

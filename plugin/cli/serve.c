@@ -70,11 +70,13 @@ check(struct xm_serve_args *a)
     if (a->aliases.n > a->models.n)
         return xm_cli_usage("option --alias is given %zu times for %zu model%s",
                             a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
-    if (xm_cli_prefix_cache_check(&a->prefixes) != XM_EXIT_OK)
-        return XM_EXIT_USAGE;
-    return xm_cli_sampling(&a->generation, &sampling, &err) == XM_OK
-               ? XM_EXIT_OK
-               : xm_cli_usage("%s", err.text);
+    if (xm_cli_sampling(&a->generation, &sampling, &err) != XM_OK)
+        return xm_cli_usage("%s", err.text);
+    const char *device = a->generation.target.device;
+    const int code = xm_cli_refuse_reference(device, "-d",
+                                             "runs one text at a time, but serve needs "
+                                             "a device that runs several");
+    return code == XM_EXIT_OK ? xm_cli_prefix_cache_check(&a->prefixes, device) : code;
 }
 
 /* Copies the common options, except those for one text or for a printed result. */
@@ -88,6 +90,7 @@ common_options(struct xm_cli_option out[XM_CLI_N_GENERATION_OPTIONS])
         if (!name || !xm_list_has(left_out, ' ', name, strlen(name)))
             out[n++] = xm_cli_generation_options[i];
     }
+    xm_cli_leave_out_reference(out, n);
     return n;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "plugin/cli/serve.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "plugin/server/http.h"
 #include "plugin/server/listen.h"
@@ -41,6 +42,7 @@ struct serving {
     struct xm_sampling_lists lists[XM_CLI_MAX_TEXTS];   /* of each model's sampling */
     struct xm_prefix_store *prefixes[XM_CLI_MAX_TEXTS]; /* NULL: none         */
     struct embeddings embeddings[XM_CLI_MAX_TEXTS];
+    struct xm_strbuf names[XM_CLI_MAX_TEXTS]; /* in requests */
     size_t n;
     struct xm_keys keys;
     struct xm_strbuf cert, cert_key;
@@ -96,13 +98,25 @@ name_model(const char *path, struct xm_strbuf *out)
     xm_strbuf_add_n(out, path + at, n - at);
 }
 
-static bool
-is_taken(const struct serving *s, const char *name)
+/* Finds the names of all models, before the first one is read. */
+static int
+name_models(struct serving *s)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (s->served[i] && strcmp(s->served[i]->name, name) == 0)
-            return true;
-    return false;
+    const struct xm_serve_args *a = s->a;
+    for (size_t i = 0; i < a->models.n; i++) {
+        if (i < a->aliases.n)
+            xm_strbuf_add(&s->names[i], a->aliases.list[i]);
+        else
+            name_model(a->models.list[i], &s->names[i]);
+        for (size_t k = 0; k < i; k++) {
+            const char *name = xm_strbuf_text(&s->names[i]);
+            if (strcmp(xm_strbuf_text(&s->names[k]), name) == 0)
+                return xm_cli_usage("two models have the name '%s': name them with "
+                                    "--alias",
+                                    name);
+        }
+    }
+    return XM_EXIT_OK;
 }
 
 /* Called by the queue's thread, or at the start. */
@@ -122,21 +136,18 @@ open_embedder(void *ctx, struct xm_embedder **out, struct xm_error *err)
 }
 
 static int
-serve_model(struct serving *s, size_t i, const char *name)
+serve_model(struct serving *s, size_t i)
 {
     const struct xm_serve_args *a = s->a;
     const struct xm_cli_model *m = &s->opened[i];
     const uint64_t trained = m->package->facts.context;
     const uint64_t given = xm_cli_context(a->generation.context, trained);
-    struct xm_served_options options = {.name = name,
+    struct xm_served_options options = {.name = xm_strbuf_text(&s->names[i]),
                                         .slots = (size_t)a->slots,
                                         .most_waiting = (size_t)a->queue,
                                         .context = given ? given : trained};
     struct xm_error err = {0};
     char warning[XM_CLI_WARNING];
-    if (is_taken(s, name))
-        return xm_cli_usage("two models have the name '%s': name them with --alias",
-                            name);
     if (xm_cli_beyond_training(options.context, trained, warning))
         xm_log(XM_LOG_WARNING, "%s", warning);
     if (!m->gives_hidden && !m->compiled->ops->create_batch)
@@ -164,7 +175,6 @@ open_model(struct serving *s, size_t i)
     const struct xm_serve_args *a = s->a;
     struct xm_cli_target target = a->generation.target;
     const struct xm_compile_options compile = {.sampled_logits = true};
-    struct xm_strbuf name = {0};
     target.model = a->models.list[i];
     target.warm_up = XM_CLI_WARM_UP_ALWAYS;
     target.embeds = XM_CLI_EMBEDS_IF_IT_MUST;
@@ -187,28 +197,28 @@ open_model(struct serving *s, size_t i)
     else if (xm_package_read(s->opened[i].package, XM_PACKAGE_CHAT_TEMPLATE, &why) !=
              XM_OK)
         xm_log(XM_LOG_WARNING, "the model cannot be used for chats: %s", why.text);
-    if (i < a->aliases.n)
-        xm_strbuf_add(&name, a->aliases.list[i]);
-    else
-        name_model(target.model, &name);
-    code = serve_model(s, i, xm_strbuf_text(&name));
-    xm_strbuf_free(&name);
-    return code;
+    return serve_model(s, i);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
+/* Reads the PEM file that `option` names. */
 static enum xm_status
-read_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
+read_pem(const char *option, const char *path, struct xm_strbuf *out,
+         struct xm_error *err)
 {
     enum { MOST = 1 << 20 };
     struct xm_mapped_file file;
     if (!path)
         return XM_OK;
-    XM_TRY(xm_mapped_file_open(path, &file, err));
-    enum xm_status s = XM_OK;
+    enum xm_status s = xm_mapped_file_open(path, &file, err);
+    if (s != XM_OK) {
+        xm_error_prefix(err, "option %s", option);
+        return s;
+    }
     if (file.n_bytes > MOST)
-        s = xm_fail(err, XM_INVALID, "'%s' is too large for a certificate or its key",
+        s = xm_fail(err, XM_INVALID,
+                    "option %s: '%s' is too large for a certificate or its key", option,
                     path);
     else
         xm_strbuf_add_n(out, (const char *)file.bytes, (size_t)file.n_bytes);
@@ -216,30 +226,54 @@ read_file(const char *path, struct xm_strbuf *out, struct xm_error *err)
     return s == XM_OK && !xm_strbuf_ok(out) ? xm_no_memory(err, "'%s'", path) : s;
 }
 
-/* Reads keys and certificates before the models, which take longer. */
 static enum xm_status
 read_files(struct serving *s, struct xm_error *err)
 {
-    if (s->a->key_file)
-        XM_TRY(xm_keys_read(s->a->key_file, &s->keys, err));
-    XM_TRY(read_file(s->a->cert_file, &s->cert, err));
-    return read_file(s->a->cert_key_file, &s->cert_key, err);
+    if (s->a->key_file && xm_keys_read(s->a->key_file, &s->keys, err) != XM_OK) {
+        xm_error_prefix(err, "option --api-key-file");
+        return err->status;
+    }
+    XM_TRY(read_pem("--tls-cert", s->a->cert_file, &s->cert, err));
+    return read_pem("--tls-key", s->a->cert_key_file, &s->cert_key, err);
 }
 
 /* ---- the server ------------------------------------------------------------------------------ */
+
+static struct xm_http_options
+http_options(const struct serving *s)
+{
+    const struct xm_serve_args *a = s->a;
+    return (struct xm_http_options){.host = a->host,
+                                    .port = (uint16_t)a->port,
+                                    .patience = PATIENCE,
+                                    .connections = CONNECTIONS,
+                                    .cert = a->cert_file ? s->cert.text : NULL,
+                                    .key = a->cert_file ? s->cert_key.text : NULL};
+}
+
+/* Prints why the server cannot listen. */
+static int
+fail_to_listen(const struct serving *s, const struct xm_error *err)
+{
+    if (err->status == XM_INVALID && s->a->cert_file) {
+        xm_say("options --tls-cert and --tls-key: %s", err->text);
+        return XM_EXIT_FILE;
+    }
+    if (err->status == XM_NO_MEMORY || xm_listener_is_given())
+        return xm_cli_failed(err);
+    return xm_cli_usage("%s: %s",
+                        err->status == XM_BUSY        ? "option --port"
+                        : err->status == XM_NOT_FOUND ? "option --host"
+                                                      : "options --host and --port",
+                        err->text);
+}
 
 static enum xm_status
 start(struct serving *s, struct xm_error *err)
 {
     const struct xm_serve_args *a = s->a;
     const bool is_v6 = strchr(a->host, ':') != NULL;
-    const struct xm_http_options options = {.host = a->host,
-                                            .port = (uint16_t)a->port,
-                                            .patience = PATIENCE,
-                                            .connections = CONNECTIONS,
-                                            .cert = a->cert_file ? s->cert.text : NULL,
-                                            .key =
-                                                a->cert_file ? s->cert_key.text : NULL};
+    const struct xm_http_options options = http_options(s);
     s->server = (struct xm_server){.models = s->served,
                                    .n_models = s->n,
                                    .keys = &s->keys,
@@ -302,13 +336,25 @@ run(struct serving *s)
     wait_for_answers(s, LAST_WORDS);
 }
 
+/* Checks files, names, host and port before the models are read, which takes longer. */
+static int
+check_before_models(struct serving *s)
+{
+    struct xm_error err = {0};
+    if (read_files(s, &err) != XM_OK)
+        return xm_cli_failed(&err);
+    const int code = name_models(s);
+    const struct xm_http_options options = http_options(s);
+    if (code == XM_EXIT_OK && xm_http_check(&options, &err) != XM_OK)
+        return fail_to_listen(s, &err);
+    return code;
+}
+
 static int
 serve(struct serving *s)
 {
     struct xm_error err = {0};
-    int code = XM_EXIT_OK;
-    if (read_files(s, &err) != XM_OK)
-        return xm_cli_failed(&err);
+    int code = check_before_models(s);
     for (size_t i = 0; code == XM_EXIT_OK && i < s->a->models.n; i++)
         code = open_model(s, i);
     if (code != XM_EXIT_OK)
@@ -318,7 +364,7 @@ serve(struct serving *s)
     if (start(s, &err) == XM_OK)
         run(s);
     else
-        code = xm_cli_failed(&err);
+        code = fail_to_listen(s, &err);
     for (size_t i = 0; i < s->n; i++)
         xm_served_stop(s->served[i]);
     xm_http_stop(s->http);
@@ -338,6 +384,8 @@ xm_serve(struct xm_serve_args *a)
         xm_sampling_lists_free(&s.lists[i]);
         xm_cli_model_close(&s.opened[i]);
     }
+    for (size_t i = 0; i < a->models.n; i++)
+        xm_strbuf_free(&s.names[i]);
     xm_keys_free(&s.keys);
     xm_strbuf_free(&s.cert);
     xm_strbuf_free(&s.cert_key);

@@ -18,7 +18,7 @@
 #define KIND_REAL      XM_CLI_REAL
 #define KIND_WHOLE     XM_CLI_WHOLE
 #define KIND_COUNT     XM_CLI_COUNT
-#define KIND_SEED      XM_CLI_WORD
+#define KIND_SEED      XM_CLI_TEXT
 #define KIND_BIAS      XM_CLI_WORDS
 #define KIND_SET       XM_CLI_WORDS
 #define KIND_SEQUENCES XM_CLI_WORDS

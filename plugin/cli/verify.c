@@ -72,8 +72,9 @@ run_model(struct xm_cli_model *m, const struct args *a, const struct xm_strbuf *
     struct xm_token_list ids = {0};
     int code = XM_EXIT_OK;
     if (checks_steps(a) && !m->compiled->ops->steps)
-        return xm_cli_usage("device %s offers no steps to compare with the reference",
-                            a->target.device);
+        return xm_cli_usage(
+            "option -d: device %s offers no steps to compare with the reference",
+            a->target.device);
     if (a->ids || text->n)
         code = xm_cli_prompt(m, a->ids, xm_strbuf_text(text), text->n, &ids);
     else if (!default_ids(xm_compiled_vocabulary(m->compiled), &ids))
@@ -110,6 +111,10 @@ check(const struct args *a)
     if (a->inner && (!checks_steps(a) || !names_several(a)))
         return xm_cli_usage("--inner needs several devices, as -d GPU.0,GPU.1; with one "
                             "device all steps are compared");
+    if (checks_steps(a) &&
+        xm_cli_refuse_reference(a->target.device, "-d",
+                                "is what steps are compared with: give another device"))
+        return XM_EXIT_USAGE;
     if (a->every_kernel && xm_env("XM_FORCE"))
         return xm_cli_usage("--every-kernel chooses the kernels: unset XM_FORCE");
     return a->ids ? xm_cli_ids_check(a->ids, true) : XM_EXIT_OK;

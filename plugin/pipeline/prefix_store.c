@@ -129,26 +129,62 @@ identify(struct xm_prefix_store *p, struct xm_error *err)
 }
 
 static enum xm_status
-open_folder(struct xm_prefix_store *p, const char *folder, struct xm_error *err)
+fail_to_create(const char *folder, int why, struct xm_error *err)
+{
+    return xm_fail(err, XM_IO,
+                   "the folder '%.200s' for cached prefixes cannot be created: %s",
+                   folder, strerror(why));
+}
+
+/* Checks that a missing folder can be created in its parent folder. */
+static enum xm_status
+check_parent(const char *folder, struct xm_error *err)
+{
+    struct xm_strbuf parent = {0};
+    struct stat st;
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/')
+        n--;
+    while (n > 0 && folder[n - 1] != '/')
+        n--;
+    xm_strbuf_add_n(&parent, n ? folder : ".", n ? n : 1);
+    const char *path = xm_strbuf_text(&parent);
+    const bool is_there = stat(path, &st) == 0;
+    enum xm_status s = XM_OK;
+    if (!is_there && errno == ENOENT)
+        s = xm_fail(err, XM_NOT_FOUND,
+                    "the folder '%.200s' for cached prefixes cannot be created, "
+                    "because its parent folder is missing: create that first",
+                    folder);
+    else if (!is_there || faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) != 0)
+        s = fail_to_create(folder, errno, err);
+    xm_strbuf_free(&parent);
+    return s;
+}
+
+enum xm_status
+xm_prefix_store_check(const char *folder, struct xm_error *err)
 {
     struct stat st;
-    p->is_made = mkdir(folder, 0700) == 0;
-    if (!p->is_made && errno == ENOENT)
-        return xm_fail(err, XM_NOT_FOUND,
-                       "the folder '%.200s' for cached prefixes cannot be created, "
-                       "because its parent folder is missing: create that first",
-                       folder);
-    if (!p->is_made && errno != EEXIST)
-        return xm_fail(err, XM_IO,
-                       "the folder '%.200s' for cached prefixes cannot be created: %s",
-                       folder, strerror(errno));
-    if (stat(folder, &st) != 0 || !S_ISDIR(st.st_mode))
+    if (stat(folder, &st) != 0)
+        return check_parent(folder, err);
+    if (!S_ISDIR(st.st_mode))
         return xm_fail(err, XM_IO, "'%.200s', for cached prefixes, is not a folder",
                        folder);
     if (faccessat(AT_FDCWD, folder, R_OK | X_OK, AT_EACCESS) != 0)
         return xm_fail(err, XM_IO,
                        "the folder '%.200s' for cached prefixes cannot be read: %s",
                        folder, strerror(errno));
+    return XM_OK;
+}
+
+static enum xm_status
+open_folder(struct xm_prefix_store *p, const char *folder, struct xm_error *err)
+{
+    XM_TRY(xm_prefix_store_check(folder, err));
+    p->is_made = mkdir(folder, 0700) == 0;
+    if (!p->is_made && errno != EEXIST)
+        return fail_to_create(folder, errno, err);
     XM_TRY(xm_path_absolute(folder, &p->folder, err));
     p->is_read_only = faccessat(AT_FDCWD, folder, W_OK, AT_EACCESS) != 0;
     if (p->is_read_only)

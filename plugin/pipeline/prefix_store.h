@@ -29,6 +29,9 @@ extern "C" {
 
 struct xm_prefix_store; /* used by one thread at a time */
 
+/* Checks, before a model is read, that the folder can be used or created. XM_NOT_FOUND: its parent
+ * folder is missing. XM_IO: it is no folder, or permissions are missing. */
+enum xm_status xm_prefix_store_check(const char *folder, struct xm_error *err);
 /* Opens a store and adds a reference to `compiled`. Creates the folder if it is missing; its parent
  * must exist. If the folder is not writable, the store only reads, and logs a warning. most_bytes >
  * 0 is the bound of all files in the folder; a file being written may exceed it until it is

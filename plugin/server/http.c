@@ -406,18 +406,58 @@ say_nothing(void *ctx, const char *format, va_list ap)
     (void)ap;
 }
 
+/* Certificate and key for MHD_start_daemon; nothing if the options have none. */
+static void
+describe_tls(const struct xm_http_options *o, struct MHD_OptionItem out[3])
+{
+    out[0] = (struct MHD_OptionItem){o->cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END,
+                                     0, (void *)(uintptr_t)o->cert};
+    out[1] =
+        (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key};
+    out[2] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
+}
+
+/* Starts a daemon without a socket, because the library checks certificates only then. */
+static enum xm_status
+check_tls(const struct xm_http_options *o, struct xm_error *err)
+{
+    struct MHD_OptionItem tls[3];
+    if (!o->cert)
+        return XM_OK;
+    describe_tls(o, tls);
+    struct MHD_Daemon *d =
+        MHD_start_daemon(MHD_USE_TLS | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0,
+                         NULL, NULL, on_request, NULL, MHD_OPTION_EXTERNAL_LOGGER,
+                         say_nothing, NULL, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    if (!d)
+        return xm_fail(err, XM_INVALID,
+                       "certificate and key must belong together and be in PEM format");
+    MHD_stop_daemon(d);
+    return XM_OK;
+}
+
+enum xm_status
+xm_http_check(const struct xm_http_options *options, struct xm_error *err)
+{
+    struct xm_listener l;
+    if (xm_listener_is_given()) {
+        XM_TRY(xm_listener_take_given(&l, err)); /* it stays open */
+    } else {
+        XM_TRY(xm_listen(options->host, options->port, &l, err));
+        xm_listener_close(&l);
+    }
+    return check_tls(options, err);
+}
+
 static enum xm_status
 start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error *err)
 {
     const unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL |
                            MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
                            (o->cert ? MHD_USE_TLS : 0);
-    const struct MHD_OptionItem tls[] = {
-        {o->cert ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
-         (void *)(uintptr_t)o->cert},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key},
-        {MHD_OPTION_END, 0, NULL}};
+    struct MHD_OptionItem tls[3];
     sigset_t all, before;
+    describe_tls(o, tls);
     sigfillset(&all); /* the main thread handles signals */
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -432,12 +472,7 @@ start_daemon(struct xm_http *h, const struct xm_http_options *o, struct xm_error
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (h->daemon)
         h->listener.fd = -1; /* the daemon closes it */
-    return h->daemon
-               ? XM_OK
-               : xm_fail(err, o->cert ? XM_INVALID : XM_IO,
-                         o->cert ? "the server cannot start: check that certificate and "
-                                   "key belong together and are in PEM format"
-                                 : "the server cannot start");
+    return h->daemon ? XM_OK : xm_fail(err, XM_IO, "the server cannot start");
 }
 
 enum xm_status
@@ -451,9 +486,11 @@ xm_http_start(struct xm_server *server, const struct xm_http_options *options,
     h->server = server;
     h->most = options->connections;
     h->listener.fd = -1;
-    enum xm_status s = xm_listener_is_given()
-                           ? xm_listener_take_given(&h->listener, err)
-                           : xm_listen(options->host, options->port, &h->listener, err);
+    enum xm_status s = check_tls(options, err);
+    if (s == XM_OK)
+        s = xm_listener_is_given()
+                ? xm_listener_take_given(&h->listener, err)
+                : xm_listen(options->host, options->port, &h->listener, err);
     server->host = h->listener.is_loopback ? options->host : NULL;
     if (s == XM_OK)
         s = xm_watch_create(options->patience, &h->watch, err);

@@ -31,6 +31,10 @@ struct xm_http_options {
 
 struct xm_http;
 
+/* Checks the options before models are read, which takes longer: whether the port can be listened
+ * on, and whether certificate and key belong together. XM_NOT_FOUND, XM_BUSY, XM_IO: about host and
+ * port, as in xm_listen. XM_INVALID: about certificate and key. */
+enum xm_status xm_http_check(const struct xm_http_options *options, struct xm_error *err);
 /* Listens and answers from then on; sets the server's host. It uses the socket that a service
  * manager has opened, if there is one (listen.h). The server must outlive it. XM_BUSY: the port is
  * in use. */

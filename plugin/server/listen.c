@@ -57,8 +57,10 @@ open_at(const struct addrinfo *a, const char *host, uint16_t port,
         close(fd);
         return why == EADDRINUSE
                    ? xm_fail(err, XM_BUSY,
-                             "port %u of '%.100s' is in use by another program", port,
-                             host)
+                             "port %u of '%.100s' is in use by another program: choose "
+                             "another "
+                             "port",
+                             port, host)
                    : xm_fail(err, XM_IO, "cannot listen on port %u of '%.100s': %s", port,
                              host, strerror(why));
     }

@@ -9,7 +9,6 @@
 #include "runtime/ocl/ocl.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
-#include "runtime/util/number.h"
 #include "runtime/util/strbuf.h"
 
 enum {

@@ -513,7 +513,10 @@ TEST(Listening, APortInUseHasASentence)
     EXPECT_TRUE(xm_http_is_loopback(first));
     EXPECT_EQ(xm_http_start(&s.server, &o, &second, &err), XM_BUSY);
     EXPECT_EQ(std::string(err.text), "port " + std::to_string(o.port) +
-                                         " of '127.0.0.1' is in use by another program");
+                                         " of '127.0.0.1' is in use by another program: "
+                                         "choose another port");
+    err = {};
+    EXPECT_EQ(xm_http_check(&o, &err), XM_BUSY);
     err = {};
     o.host = "no such.host";
     EXPECT_EQ(xm_http_start(&s.server, &o, &second, &err), XM_NOT_FOUND);
@@ -525,6 +528,10 @@ TEST(Listening, APortInUseHasASentence)
     o.cert = o.key = "no certificate";
     EXPECT_EQ(xm_http_start(&s.server, &o, &second, &err), XM_INVALID);
     EXPECT_TRUE(has(err.text, "PEM")) << err.text;
+    err = {};
+    EXPECT_EQ(xm_http_check(&o, &err), XM_INVALID);
+    o.cert = o.key = nullptr;
+    EXPECT_EQ(xm_http_check(&o, &err), XM_OK) << "any free port";
     xm_http_stop(first);
 }
 
