@@ -218,7 +218,7 @@ TEST_F(Context, AMessageThatDoesNotFitIsRefusedAndTheConversationGoesOn)
                      {"-c", "80", "--json"});
     EXPECT_EQ(o.code, 1) << o.err;
     EXPECT_TRUE(
-        contains(o.err, "leaves no room in a context of 80 tokens: it is not sent"))
+        contains(o.err, "in a context of 80 tokens: it is not sent; give a larger -c"))
         << o.err;
     Json json(o.out);
     EXPECT_EQ(json.text("/messages/1/content"), "The capital of Italy is Rome.");
@@ -230,7 +230,8 @@ TEST_F(Context, AnAnswerEndsWhereItIsFull)
 {
     Outcome o = talk(folder, "What is the capital of Italy?\n", {"-c", "22", "-n", "-1"});
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_TRUE(contains(o.err, "the context of 22 tokens is full")) << o.err;
+    EXPECT_TRUE(contains(o.err, "the context of 22 tokens is full; give a larger -c"))
+        << o.err;
     EXPECT_LT(o.out.size(), std::string("The capital of Italy is Rome.").size());
     o = talk(folder, "What is the capital of Italy?\n", {"-n", "2"});
     EXPECT_TRUE(contains(o.err, "the answer was cut after 2 tokens (-n)")) << o.err;

@@ -386,9 +386,10 @@ TEST(Program, TakesNamesOfOptionsOfLlamaCpp)
     for (const Words &option :
          {Words{"--n-predict", "4"}, Words{"--predict", "4"}, Words{"--ctx-size", "64"},
           Words{"-ub", "32"}, Words{"--ubatch-size", "32"}, Words{"--temperature", "1"},
-          Words{"-np", "2"}, Words{"-ctk", "f16"}, Words{"-sp"},
-          Words{"--chat", "-sys", "Be brief."}, Words{"--chat", "--system-prompt", "Hi"}})
+          Words{"-ctk", "f16"}, Words{"-sp"}, Words{"--chat", "-sys", "Be brief."},
+          Words{"--chat", "--system-prompt", "Hi"}})
         EXPECT_EQ(run(words + option).code, 3) << option[0] << ": it fails for the model";
+    EXPECT_NE(run({"generate", "/nowhere", "-p", "x", "-np", "2"}).code, 2);
     for (const char *option : {"-sys", "--system-prompt", "--n-predict", "-ub"})
         EXPECT_EQ(run({"chat", "/nowhere", option, "4"}).code, 3) << option;
     for (const char *option : {"-ub", "--ctx-size", "-np", "--chunk", "--ubatch"})
@@ -709,7 +710,8 @@ static const Mistake mistakes[] = {
     {"NoRoomForAToken",
      {"generate", model, "-d", "REFERENCE", "--ids", "5", "-c", "1"},
      2,
-     "the prompt has 1 token, which leaves no room in a context of 1 tokens"},
+     "the prompt has 1 token, which leaves no room in a context of 1 token: give a "
+     "larger -c"},
     {"MissingModel", {"generate", "-m", "/nowhere", "-p", prompt}, 3, "/nowhere"},
     {"NotAModel", {"info", XM_MODELS_DIR "/README.md"}, 3, "README.md"},
     {"Device",
@@ -765,10 +767,10 @@ static const Mistake mistakes[] = {
     {"ModelTopK",
      {"make-model", "-o", "/nowhere/m", "--top-k", "1000"},
      2,
-     "1000 of 16 experts are chosen"},
+     "--top-k is 1000, but a layer has only 16 experts"},
     {"ModelGroup", {"make-model", "-o", "/nowhere/m", "--group", "7"}, 2, "groups of 7"},
     {"ModelWeights", {"make-model", "-o", "/nowhere/m", "--weights", "q4"}, 2, "'q4'"},
-    {"ModelTypes", {"make-model", "-o", "/nowhere/m", "--weights", "q4_k"}, 2, "for IR"},
+    {"ModelTypes", {"make-model", "-o", "/nowhere/m", "--weights", "q4_k"}, 2, "in IR"},
     {"ModelGgufTypes",
      {"make-model", "-o", "/nowhere/m.gguf", "--weights", "u4"},
      2,

@@ -139,7 +139,9 @@ TEST(Text, EndsWhereTheContextIsFull)
     Outcome o = generate({"-p", prompt, "-c", "6"});
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.out, " France\n");
-    EXPECT_TRUE(contains(o.err, "the context of 6 tokens is full")) << o.err;
+    EXPECT_TRUE(contains(
+        o.err, "the context of 6 tokens is full: the text ends here; give a larger -c"))
+        << o.err;
     o = generate({"-p", prompt, "-c", "6", "-n", "1"});
     EXPECT_EQ(o.err, "") << "as many as were asked for";
 }

@@ -255,7 +255,8 @@ TEST_F(Parallel, AContextOf0IsTheModels)
     write(repeat(story, 90) + "\nThe\n");
     const Outcome o = generate("2", {"-f", file, "-c", "0", "-n", "4"});
     EXPECT_EQ(o.code, 1);
-    EXPECT_TRUE(contains(o.err, "leaves no room in a context of 2048 tokens (-c)"))
+    EXPECT_TRUE(
+        contains(o.err, "leaves no room in a context of 2048 tokens: give a larger"))
         << o.err;
     EXPECT_EQ(records(o.out)[1], alone("The", {"-n", "4", "-c", "0"}).out);
     EXPECT_TRUE(contains(run({"perplexity", "-m", model, "-f", file, "-c", "0"}).err,

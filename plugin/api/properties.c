@@ -6,6 +6,7 @@
 
 #include "plugin/api/api.h"
 #include "plugin/cache_cipher.h"
+#include "runtime/util/number.h"
 
 /* Converts the value of CACHE_ENCRYPTION_CALLBACKS, a pair of functions and the only value that is
  * not text, to text. */
@@ -58,9 +59,9 @@ xm_api_check_args(size_t n)
     return n % 2 == 0 && n <= XM_API_MOST_ARGS
                ? OK
                : xm_api_fail(INVALID_C_PARAM,
-                             "%zu property arguments are not pairs of a key and a value, "
-                             "or are more than %d",
-                             n, XM_API_MOST_ARGS);
+                             "the arguments for properties must be pairs of a key and a "
+                             "value, at most %d in all; found %zu",
+                             XM_API_MOST_ARGS, n);
 }
 
 ov_status_e

@@ -6,6 +6,7 @@
 
 #include "plugin/benchmark_app/benchmark_out.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 /* ---- names --------------------------------------------------------------------------------- */
 
@@ -180,8 +181,8 @@ wish_shapes(struct wish *w, const struct xm_benchmark_shapes *shapes)
         w->dims[i] = said ? said->dims : p->dims;
         if (w->dims[i].rank != p->dims.rank)
             return xm_fail(w->err, XM_INVALID,
-                           "-shape: input '%s' has %u dimensions, found %u", p->name,
-                           p->dims.rank, w->dims[i].rank);
+                           "-shape: input '%s' has %u dimension%s, found %u", p->name,
+                           p->dims.rank, xm_plural(p->dims.rank), w->dims[i].rank);
     }
     XM_TRY(check_inputs(w->model, "-shape", shapes, w->err));
     if (w->batch)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "plugin/benchmark_app/benchmark_out.h"
+#include "runtime/util/number.h"
 
 enum { MEDIAN = 50 }; /* the percentile that is called median */
 
@@ -174,7 +175,8 @@ xm_benchmark_results_say(const struct xm_benchmark_results *r)
         XM_TRY(each_group(r, say_group));
     }
     if (r->inputs->is_language) {
-        xm_benchmark_info("Tokens:           %" PRIu64 " tokens", r->run->tokens);
+        xm_benchmark_info("Tokens:           %" PRIu64 " token%s", r->run->tokens,
+                          xm_plural(r->run->tokens));
         xm_benchmark_info("Token throughput: %.2f tokens/s", a_second(r, r->run->tokens));
     }
     xm_benchmark_info("Throughput:   %.2f FPS", a_second(r, r->run->frames));

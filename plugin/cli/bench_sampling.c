@@ -18,6 +18,7 @@
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/rate.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 #include "runtime/util/workers.h"
 
 enum {
@@ -306,7 +307,7 @@ run_all(struct bench *b, struct xm_error *err)
     if (!b->args->target.json)
         xm_lines_add(&b->lines,
                      "%zu core%s, %d tokens of each text so far, the fastest of %g s\n",
-                     cores, cores == 1 ? "" : "s", ACCEPTED, b->args->seconds);
+                     cores, xm_plural(cores), ACCEPTED, b->args->seconds);
     if (!b->args->target.json && b->step_s > 0.0)
         xm_lines_add(&b->lines, "a step of %d texts after %d tokens each: %.3f ms\n",
                      MOST_TEXTS, DEPTH, 1e3 * b->step_s);

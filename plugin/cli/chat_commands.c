@@ -13,6 +13,7 @@
 #include "plugin/program_util/home.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/suggest.h"
+#include "runtime/util/number.h"
 
 static enum xm_chat_next
 run_set(struct xm_chat *c, const char *words)
@@ -45,7 +46,8 @@ save(struct xm_chat *c, const char *typed, bool replace)
         xm_say("%s%s", err.text,
                s == XM_INVALID && !replace ? ": /save! replaces a file" : "");
     else
-        fprintf(stderr, "%zu messages are saved\n", c->conversation.n);
+        fprintf(stderr, "%zu message%s saved\n", c->conversation.n,
+                c->conversation.n == 1 ? " is" : "s are");
     return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
@@ -73,8 +75,8 @@ run_load(struct xm_chat *c, const char *typed)
     if (s != XM_OK)
         xm_say("%s", err.text);
     else
-        fprintf(stderr, "the conversation of the file is loaded, %zu messages\n",
-                c->conversation.n);
+        fprintf(stderr, "the conversation of the file is loaded, %zu message%s\n",
+                c->conversation.n, xm_plural(c->conversation.n));
     return s == XM_OK ? XM_CHAT_READ : XM_CHAT_FAILED;
 }
 
@@ -83,7 +85,7 @@ print_rate(struct xm_lines *o, const char *what, const struct xm_generation_time
 {
     const double rate = xm_costs_decode_rate(t);
     xm_lines_add(o, "  %-13s%" PRIu64 " token%s read in %.2f s", what, t->prompt_tokens,
-                 t->prompt_tokens == 1 ? "" : "s", t->prompt_s);
+                 xm_plural(t->prompt_tokens), t->prompt_s);
     if (t->reused_tokens)
         xm_lines_add(o, ", %" PRIu64 " more from the KV cache", t->reused_tokens);
     xm_lines_add(o, ", %" PRIu64 " decoded", t->decode_tokens);
@@ -100,17 +102,17 @@ run_stats(struct xm_chat *c, const char *nothing)
     (void)nothing;
     xm_chat_find_costs(c, &costs);
     xm_lines_add(&o, "  conversation %zu message%s", c->conversation.n,
-                 c->conversation.n == 1 ? "" : "s");
+                 xm_plural(c->conversation.n));
     if (xm_chat_context(c))
         xm_lines_add(&o, ", context of %" PRIu64 " tokens", xm_chat_context(c));
     xm_lines_add(&o, "\n  KV cache     %" PRIu64 " token%s, %.1f MiB\n", held,
-                 held == 1 ? "" : "s", (double)costs.kv / 1048576.0);
+                 xm_plural(held), (double)costs.kv / 1048576.0);
     if (c->n_answers) {
         print_rate(&o, "last answer", &c->last);
         xm_lines_add(&o, ", first token after %.2f s\n", c->first_s);
         print_rate(&o, "all answers", &c->all);
         xm_lines_add(&o, ", %" PRIu64 " answer%s\n", c->n_answers,
-                     c->n_answers == 1 ? "" : "s");
+                     xm_plural(c->n_answers));
     }
     xm_lines_end(&o);
     return XM_CHAT_READ;

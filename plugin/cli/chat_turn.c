@@ -23,6 +23,7 @@
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 /* ---- the prompt of a turn ---- */
 
@@ -48,13 +49,15 @@ xm_chat_context(const struct xm_chat *c)
     return given ? given : trained;
 }
 
-/* Returns the smaller bound of prompt and answer together, and its name; 0: there is no bound. */
+/* Returns the smaller bound of prompt and answer together, its name, and the option that sets it;
+ * 0: there is no bound. */
 static uint64_t
-bound(const struct xm_chat *c, const char **name)
+bound(const struct xm_chat *c, const char **name, const char **option)
 {
     const uint64_t context = xm_chat_context(c), memory = c->memory_tokens;
     const bool by_memory = memory && (!context || memory < context);
     *name = by_memory ? "KV cache" : "context";
+    *option = by_memory ? "--kv-memory" : "-c";
     return by_memory ? memory : context;
 }
 
@@ -63,8 +66,8 @@ bound(const struct xm_chat *c, const char **name)
 static enum xm_status
 fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
 {
-    const char *name;
-    const uint64_t room = bound(c, &name), quarter = room / 4;
+    const char *name, *option;
+    const uint64_t room = bound(c, &name, &option), quarter = room / 4;
     const uint64_t reserve = c->args->tokens < quarter ? c->args->tokens : quarter;
     const size_t first = c->conversation.first;
     XM_TRY(render(c, prompt, err));
@@ -76,13 +79,15 @@ fit(struct xm_chat *c, struct xm_token_list *prompt, struct xm_error *err)
         c->conversation.first = first;
         return xm_fail(err, XM_INVALID,
                        "the message makes a prompt of %zu tokens, which leaves no room "
-                       "in a %s of %" PRIu64 " tokens: it is not sent",
-                       prompt->n, name, room);
+                       "in a %s of %" PRIu64 " tokens: it is not sent; give a larger %s",
+                       prompt->n, name, room, option);
     }
-    if (c->conversation.first != first)
+    const size_t n = c->conversation.first - first;
+    if (n)
         xm_say("the conversation no longer fits into the %s of %" PRIu64
-               " tokens: its oldest %zu messages are left out from now on",
-               name, room, c->conversation.first - first);
+               " tokens: its oldest %zu message%s left out from now on; give a larger %s "
+               "to keep more",
+               name, room, n, n == 1 ? " is" : "s are", option);
     return XM_OK;
 }
 
@@ -184,9 +189,12 @@ static void
 tell_limit(const struct xm_chat *c, enum xm_finish finish)
 {
     if (finish == XM_FINISH_CONTEXT)
-        xm_say("the context of %" PRIu64 " tokens is full", xm_chat_context(c));
+        xm_say("the context of %" PRIu64 " tokens is full; give a larger -c for longer "
+               "conversations",
+               xm_chat_context(c));
     else if (finish == XM_FINISH_LENGTH)
-        xm_say("the answer was cut after %" PRIu64 " tokens (-n)", c->args->tokens);
+        xm_say("the answer was cut after %" PRIu64 " token%s (-n)", c->args->tokens,
+               xm_plural(c->args->tokens));
 }
 
 /* Prints the speed of the tokens after the first one, which belongs to the prompt. */
@@ -198,7 +206,7 @@ tell_speed(const struct xm_chat *c, const struct xm_generation_result *result)
     if (!c->interactive || !result->ids.n)
         return;
     fprintf(stderr, "%s(%zu token%s", dim ? XM_STYLE_DIM : "", result->ids.n,
-            result->ids.n == 1 ? "" : "s");
+            xm_plural(result->ids.n));
     if (rate > 0.0)
         fprintf(stderr, ", %.1f tokens/s", rate);
     fprintf(stderr, ", first token after %.2f s)%s\n", c->first_s,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/util/log.h"
+#include "runtime/util/number.h"
 #include "transformations/pipeline.h"
 
 enum { GIGA = 1000000000 };
@@ -154,8 +155,7 @@ print_passes(struct xm_lines *o, const struct xm_cli_model *m)
 static void
 print_tokens(struct xm_lines *o, const char *what, uint64_t n, double seconds, double tps)
 {
-    xm_lines_add(o, "%s:  %" PRIu64 " token%s, %.3f s", what, n, n == 1 ? "" : "s",
-                 seconds);
+    xm_lines_add(o, "%s:  %" PRIu64 " token%s, %.3f s", what, n, xm_plural(n), seconds);
     if (tps > 0.0)
         xm_lines_add(o, ", %.2f tokens/s", tps);
 }
@@ -179,7 +179,7 @@ print_speed(struct xm_lines *o, const struct xm_costs *c)
                      100 * s.decode_share, c->read_rate / GIGA);
     if (t->decode_tokens && c->launches)
         xm_lines_add(o, ", %" PRIu64 " launches and %" PRIu64 " wait%s per token",
-                     c->launches, c->waits, c->waits == 1 ? "" : "s");
+                     c->launches, c->waits, xm_plural(c->waits));
     xm_lines_add(o, "\n");
 }
 

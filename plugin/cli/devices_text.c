@@ -8,6 +8,7 @@
 
 #include "plugin/cli/devices.h"
 #include "plugin/program_util/lines.h"
+#include "runtime/util/number.h"
 
 static double
 gib(uint64_t bytes)
@@ -21,13 +22,12 @@ print_units(struct xm_lines *o, const struct xm_device_info *d)
     xm_lines_add(o, "  architecture %s", xm_arch_text(d->arch));
     if (d->ip_major)
         xm_lines_add(o, ", IP %u.%u.%u", d->ip_major, d->ip_minor, d->ip_revision);
-    xm_lines_add(o, "%s; %u units at %u MHz%s\n", d->integrated ? ", integrated" : "",
-                 d->compute_units, d->clock_mhz,
+    xm_lines_add(o, "%s; %u unit%s at %u MHz%s\n", d->integrated ? ", integrated" : "",
+                 d->compute_units, xm_plural(d->compute_units), d->clock_mhz,
                  d->facts_guessed ? "; unknown chip: its facts are guessed" : "");
     if (d->slices)
         xm_lines_add(o, "  %u slice%s of %u sub-slices of %u EUs of %u threads\n",
-                     d->slices, d->slices == 1 ? "" : "s", d->sub_slices, d->eus,
-                     d->threads);
+                     d->slices, xm_plural(d->slices), d->sub_slices, d->eus, d->threads);
 }
 
 static void

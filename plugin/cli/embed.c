@@ -13,6 +13,7 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/program_util/npy.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/number.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -161,7 +162,7 @@ run(struct work *w, struct xm_embedder *e, enum xm_pooling pooling, struct xm_er
     if (!w->rows)
         return xm_no_memory(err, "the embeddings");
     xm_cli_catch_interrupt(xm_embedder_request(e));
-    xm_progress_show("reading %zu texts", w->lines.n);
+    xm_progress_show("reading %zu text%s", w->lines.n, xm_plural(w->lines.n));
     const enum xm_status s =
         xm_embedder_run(e, w->ids, w->lines.n, w->dimensions, w->rows, err);
     xm_cli_release_interrupt();

@@ -106,11 +106,11 @@ xm_generate_check_prompt(const struct xm_cli_model *m, const struct xm_generate_
                        ": give -c %" PRIu64 " to continue it anyway",
                        n, trained, n + (a->tokens < XM_CLI_MOST_TOKENS ? a->tokens : 1));
     if (!xm_generation_room(context, n))
-        return xm_fail(
-            err, XM_INVALID,
-            "the prompt has %" PRIu64
-            " token%s, which leaves no room in a context of %" PRIu64 " tokens%s",
-            n, n == 1 ? "" : "s", context, given ? " (-c)" : ": give a larger -c or -n");
+        return xm_fail(err, XM_INVALID,
+                       "the prompt has %" PRIu64
+                       " token%s, which leaves no room in a context of %" PRIu64
+                       " token%s: give a larger -c",
+                       n, xm_plural(n), context, xm_plural(context));
     return XM_OK;
 }
 
@@ -159,10 +159,13 @@ void
 xm_generate_say_full(uint64_t context, size_t texts)
 {
     if (texts == 1)
-        xm_say("the context of %" PRIu64 " tokens is full: the text ends here", context);
+        xm_say("the context of %" PRIu64 " tokens is full: the text ends here; give a "
+               "larger -c for a longer one",
+               context);
     else if (texts)
-        xm_say("the context of %" PRIu64 " tokens was full for %zu texts", context,
-               texts);
+        xm_say("the context of %" PRIu64
+               " tokens was full for %zu texts; give a larger -c for longer ones",
+               context, texts);
 }
 
 enum xm_status

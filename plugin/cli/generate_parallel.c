@@ -16,6 +16,7 @@
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/rate.h"
 #include "plugin/program_util/terminal.h"
+#include "runtime/util/number.h"
 
 struct texts {
     const struct xm_cli_model *m;
@@ -300,8 +301,8 @@ print_costs(const struct texts *t)
         return;
     fprintf(stderr,
             "texts:   %zu, %" PRIu64 " at a time: %" PRIu64
-            " tokens, %.3f s with the prompts",
-            t->n, t->a->parallel, new_tokens(t), seconds_of(t));
+            " token%s, %.3f s with the prompts",
+            t->n, t->a->parallel, new_tokens(t), xm_plural(new_tokens(t)), seconds_of(t));
     if (tokens_per_s(t) > 0.0)
         fprintf(stderr, ", %.2f tokens/s", tokens_per_s(t));
     fputc('\n', stderr);

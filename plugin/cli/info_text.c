@@ -6,6 +6,7 @@
 #include "plugin/cli/info.h"
 #include "plugin/cli/quantity.h"
 #include "plugin/program_util/lines.h"
+#include "runtime/util/number.h"
 #include "transformations/pipeline.h"
 
 /* ---- numbers and names --------------------------------------------------------------- */
@@ -74,7 +75,7 @@ static void
 add_layers(struct xm_strbuf *text, uint64_t layers, uint64_t all)
 {
     if (layers != all)
-        xm_strbuf_printf(text, "%" PRIu64 " layer%s: ", layers, layers == 1 ? "" : "s");
+        xm_strbuf_printf(text, "%" PRIu64 " layer%s: ", layers, xm_plural(layers));
 }
 
 static void
@@ -112,14 +113,14 @@ static void
 add_heads(struct xm_strbuf *text, const struct xm_attention_facts *a)
 {
     xm_strbuf_printf(text, "%" PRIu64 " head%s of %" PRIu64, a->heads,
-                     a->heads == 1 ? "" : "s", a->head_size);
+                     xm_plural(a->heads), a->head_size);
     if (a->value_head_size != a->head_size)
         xm_strbuf_printf(text, " (values %" PRIu64 ")", a->value_head_size);
     if (a->shares_a_cache)
         xm_strbuf_add(text, ", KV cache of an earlier layer");
     else
         xm_strbuf_printf(text, ", %" PRIu64 " KV head%s", a->kv_heads,
-                         a->kv_heads == 1 ? "" : "s");
+                         xm_plural(a->kv_heads));
     if (a->window)
         xm_strbuf_printf(text, ", sliding window of %" PRIu64, a->window);
 }

@@ -11,6 +11,7 @@
 #include "runtime/driver_files.h"
 #include "runtime/engine.h"
 #include "runtime/util/log.h"
+#include "runtime/util/number.h"
 
 static void
 find_folder(const char *option, struct xm_strbuf *out)
@@ -80,14 +81,14 @@ static void
 show_percent(void *ctx, uint64_t done, uint64_t all)
 {
     (void)ctx;
-    xm_progress_show("%s %" PRIu64 " tokens: %" PRIu64 " %%", reading.what, all,
-                     100 * done / all);
+    xm_progress_show("%s %" PRIu64 " token%s: %" PRIu64 " %%", reading.what, all,
+                     xm_plural(all), 100 * done / all);
 }
 
 void
 xm_cli_show_reading(struct xm_infer *r, const char *what, uint64_t n)
 {
-    xm_progress_show("%s %" PRIu64 " tokens", what, n);
+    xm_progress_show("%s %" PRIu64 " token%s", what, n, xm_plural(n));
     if (!xm_progress_is_shown() || !r->ops->watch)
         return;
     reading.request = r;

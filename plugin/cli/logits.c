@@ -12,6 +12,7 @@
 #include "plugin/program_util/json_out.h"
 #include "plugin/program_util/npy.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/number.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -82,7 +83,7 @@ run_model(const struct xm_cli_model *m, const struct args *a)
     enum xm_status s = xm_token_runner_create(m->compiled, &r, &err);
     if (s == XM_OK) {
         xm_cli_catch_interrupt(xm_token_runner_request(r));
-        xm_progress_show("reading %zu tokens", ids.n);
+        xm_progress_show("reading %zu token%s", ids.n, xm_plural(ids.n));
         s = xm_token_runner_feed(r, ids.ids, ids.n, ids.n, &err);
         xm_cli_release_interrupt();
         xm_progress_clear();

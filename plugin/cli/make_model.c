@@ -148,6 +148,10 @@ fill_sizes(const struct args *a, struct xm_preset *p)
                                 numbers[i].value, 1u << 20);
         *numbers[i].out = (uint32_t)numbers[i].value;
     }
+    if (p->experts && p->top_k > p->experts)
+        return xm_cli_usage("--top-k is %" PRIu32 ", but a layer has only %" PRIu32
+                            " experts: give a smaller --top-k, or more --experts",
+                            p->top_k, p->experts);
     return XM_EXIT_OK;
 }
 
@@ -176,7 +180,7 @@ fill(const struct args *a, struct xm_synthetic *m)
                           : m->format == XM_SYNTHETIC_IR ? "u4"
                                                          : "q4_k";
     if (xm_synthetic_set_weights(m, weights, &err) != XM_OK)
-        return xm_cli_usage("--weights: %s", err.text);
+        return xm_cli_usage("option --weights: %s", err.text);
     if (a->group != not_given && a->group > UINT32_MAX)
         return xm_cli_usage("--group is %" PRIu64 ", at most %" PRIu32, a->group,
                             UINT32_MAX);

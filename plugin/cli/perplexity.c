@@ -21,6 +21,7 @@
 #include "plugin/text/log_sum_exp.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/number.h"
 
 struct args {
     struct xm_cli_target target; /* first: the common options */
@@ -122,8 +123,8 @@ print_rows(const struct args *a, const struct sum *sum, struct xm_error *err)
 {
     struct xm_json_out j;
     if (!a->target.json) {
-        printf("perplexity %.6f over %" PRIu64 " tokens\n", perplexity_of(sum).value,
-               sum->tokens);
+        printf("perplexity %.6f over %" PRIu64 " token%s\n", perplexity_of(sum).value,
+               sum->tokens, xm_plural(sum->tokens));
         return XM_OK;
     }
     xm_json_begin(&j);
@@ -265,7 +266,7 @@ run_text(const struct xm_cli_model *m, const struct args *a,
         return xm_cli_usage(
             "the text has %zu token%s, but at least two chunks of %" PRIu64
             " tokens are needed: give a longer text, or a smaller -c",
-            tokens->n, tokens->n == 1 ? "" : "s", context);
+            tokens->n, xm_plural(tokens->n), context);
     const uint64_t most = tokens->n / context;
     struct xm_chunks c = {
         .tokens = tokens->ids,

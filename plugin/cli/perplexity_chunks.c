@@ -10,6 +10,7 @@
 #include "plugin/program_util/progress.h"
 #include "plugin/program_util/terminal.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 enum { PIECE = 512 }; /* tokens per feed, which bounds the memory for logits */
 
@@ -62,7 +63,8 @@ say_duration(const struct run *r)
     char all[DURATION];
     const double seconds = xm_now() - r->start;
     duration_text(seconds * r->chunks->n, all);
-    xm_say("%.2f s per chunk: %s for all %" PRIu32 " chunks", seconds, all, r->chunks->n);
+    xm_say("%.2f s per chunk: %s for %" PRIu32 " chunk%s", seconds, all, r->chunks->n,
+           xm_plural(r->chunks->n));
 }
 
 static void

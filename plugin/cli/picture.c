@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
 #include "runtime/util/utf8.h"
 
 enum { TEXT_COLUMNS = 40, NAME_COLUMNS = 44 };
@@ -486,7 +487,7 @@ xm_picture_print(const struct xm_program_view *v, const char *title, uint64_t la
                        "<FONT POINT-SIZE=\"11\">on ");
     add_escaped(out, v->device, strlen(v->device));
     xm_strbuf_printf(out, "; %u steps, %u layers of %u kind%s%s</FONT><BR/> >;\n",
-                     v->n_steps, v->n_layers, kinds, kinds == 1 ? "" : "s",
+                     v->n_steps, v->n_layers, kinds, xm_plural(kinds),
                      layer == XM_PICTURE_OF_ALL && v->n_layers ? "; one of each is drawn"
                                                                : "");
     if (layer == XM_PICTURE_OF_ALL)

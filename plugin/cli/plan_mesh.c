@@ -16,6 +16,7 @@
 #include "plugin/mesh/mesh_plan.h"
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/number.h"
 
 struct planned {
     struct xm_mesh_plan mesh;
@@ -157,7 +158,7 @@ repeat_devices(const struct xm_plan_args *a, struct xm_mesh_plan *p,
         return xm_cli_usage(
             "option --nodes takes at most %u machines of %u device%s each, found %" PRIu64
             ": a mesh has at most %d devices",
-            XM_MOST_RANKS / n, n, n == 1 ? "" : "s", nodes, XM_MOST_RANKS);
+            XM_MOST_RANKS / n, n, xm_plural(n), nodes, XM_MOST_RANKS);
     p->cluster.nodes = (uint32_t)nodes;
     p->cluster.ranks_of_node = n;
     for (uint32_t i = n; i < nodes * n; i++) {
@@ -367,7 +368,7 @@ print_text(const struct xm_plan_args *a, const struct planned *r,
                  " request%s\n\nMiB:\n",
                  xm_strbuf_text(&model), p->devices.n, first->wish.context,
                  first->decided.ubatch, xm_plan_cache_types(&first->decided, types),
-                 first->wish.requests, first->wish.requests == 1 ? "" : "s");
+                 first->wish.requests, xm_plural(first->wish.requests));
     xm_strbuf_free(&model);
     xm_table_head(&o, &ranks_table);
     for (uint32_t i = 0; i < p->devices.n;)

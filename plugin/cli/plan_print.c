@@ -8,6 +8,7 @@
 #include "plugin/cli/plan_forecast.h"
 #include "plugin/cli/quantity.h"
 #include "plugin/program_util/lines.h"
+#include "runtime/util/number.h"
 
 /* The options for each change, as generate and chat name them. */
 static const char *const options[XM_PLAN_N_CHANGES] = {
@@ -41,10 +42,10 @@ print_kv_groups(struct xm_lines *o, const struct xm_plan *p)
         char sees[32] = "all positions";
         if (g->window)
             snprintf(sees, sizeof(sees), "window %" PRIu64, g->window);
-        xm_lines_add(
-            o,
-            "  %-14s %12.1f MiB  for each sequence: %u layer%s, %" PRIu64 " positions\n",
-            sees, mib(g->bytes), g->layers, g->layers == 1 ? "" : "s", g->positions);
+        xm_lines_add(o,
+                     "  %-14s %12.1f MiB  for each sequence: %u layer%s, %" PRIu64
+                     " positions\n",
+                     sees, mib(g->bytes), g->layers, xm_plural(g->layers), g->positions);
     }
 }
 
@@ -257,7 +258,7 @@ xm_plan_print_text(const struct xm_plan_args *a, const struct xm_plan_result *r)
                  " request%s\n\n",
                  p->info.name, p->wish.context, p->decided.ubatch,
                  xm_plan_cache_types(&p->decided, types), p->wish.requests,
-                 p->wish.requests == 1 ? "" : "s");
+                 xm_plural(p->wish.requests));
     print_need(&o, p);
     print_verdict(&o, a, p, r->trained_context);
     if (xm_cli_beyond_training(p->wish.context, r->trained_context, warning))

@@ -9,6 +9,7 @@
 #include "plugin/program_util/lines.h"
 #include "runtime/util/log.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 /* ---- groups -------------------------------------------------------------------------- */
 
@@ -307,10 +308,9 @@ print_phase(struct xm_lines *o, struct xm_profile *p, int phase, const struct xm
 {
     const struct total t = total_of(p, phase, &c->times);
     const double device_ms = ms(t.ns - t.host_ns);
-    xm_lines_add(o,
-                 "profile of %s: %" PRIu64 " token%s, %.3f ms: %.3f ms on the device, ",
-                 phase_names[phase], t.tokens, t.tokens == 1 ? "" : "s", 1e3 * t.wall_s,
-                 device_ms);
+    xm_lines_add(
+        o, "profile of %s: %" PRIu64 " token%s, %.3f ms: %.3f ms on the device, ",
+        phase_names[phase], t.tokens, xm_plural(t.tokens), 1e3 * t.wall_s, device_ms);
     if (t.host_ns)
         xm_lines_add(o, "%.3f ms in host steps, ", ms(t.host_ns));
     xm_lines_add(o, "%.3f ms elsewhere\n", 1e3 * t.wall_s - ms(t.ns));
@@ -323,7 +323,8 @@ print_phase(struct xm_lines *o, struct xm_profile *p, int phase, const struct xm
     print_work(o, t.bytes, t.multiply_adds, t.ns, c);
     xm_lines_add(o, "  all\n");
     if (t.unmeasured)
-        xm_lines_add(o, "not measured: %" PRIu64 " launches\n", t.unmeasured);
+        xm_lines_add(o, "not measured: %" PRIu64 " launch%s\n", t.unmeasured,
+                     t.unmeasured == 1 ? "" : "es");
 }
 
 static void

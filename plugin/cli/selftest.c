@@ -26,6 +26,7 @@
 #include "runtime/util/json.h"
 #include "runtime/util/log.h"
 #include "runtime/util/new_file.h"
+#include "runtime/util/number.h"
 
 struct args {
     const char *device, *output, *only;
@@ -312,7 +313,7 @@ print_beginning(const struct selftest *t, const struct xm_device_info *info)
     struct xm_strbuf text = {0};
     xm_strbuf_printf(&text, "xemoe " XM_VERSION " on %s: %s, driver %s; %zu part%s",
                      t->args.device, info->name, info->driver, t->n_wanted,
-                     t->n_wanted == 1 ? "" : "s");
+                     xm_plural(t->n_wanted));
     xm_terminal_print_beside(stdout, xm_strbuf_text(&text), 0, 0,
                              xm_terminal_line(STDOUT_FILENO));
     printf("\n");

@@ -10,6 +10,7 @@
 
 #include "plugin/server/server.h"
 #include "runtime/collective_mpi.h"
+#include "runtime/util/number.h"
 
 enum { PORT = 8080, SLOTS = 4, QUEUE = 64, TIMEOUT = 30 };
 
@@ -69,7 +70,7 @@ check(struct xm_serve_args *a)
         return xm_cli_usage("options --tls-cert and --tls-key must be given together");
     if (a->aliases.n > a->models.n)
         return xm_cli_usage("option --alias is given %zu times for %zu model%s",
-                            a->aliases.n, a->models.n, a->models.n == 1 ? "" : "s");
+                            a->aliases.n, a->models.n, xm_plural(a->models.n));
     if (xm_cli_sampling(&a->generation, &sampling, &err) != XM_OK)
         return xm_cli_usage("%s", err.text);
     const char *device = a->generation.target.device;

@@ -19,6 +19,7 @@
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/number.h"
 
 enum {
     CONNECTIONS = 1024,
@@ -291,7 +292,7 @@ start(struct serving *s, struct xm_error *err)
                is_v6 ? "[" : "", a->host, is_v6 ? "]" : "", xm_http_port(s->http));
     for (size_t i = 0; i < s->n; i++)
         printf("%s, ", s->served[i]->name);
-    printf("%zu slot%s)\n", (size_t)a->slots, a->slots == 1 ? "" : "s");
+    printf("%zu slot%s)\n", (size_t)a->slots, xm_plural(a->slots));
     fflush(stdout);
     return XM_OK;
 }

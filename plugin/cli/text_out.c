@@ -298,7 +298,8 @@ static void
 show_thought(struct xm_text_out *o, const char *text, size_t n)
 {
     if (!o->show_thoughts) {
-        xm_progress_show("thinking: %zu tokens", ++o->n_thought);
+        o->n_thought++;
+        xm_progress_show("thinking: %zu token%s", o->n_thought, xm_plural(o->n_thought));
         return;
     }
     if (!o->in_thought && o->styles) {

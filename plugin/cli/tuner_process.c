@@ -20,6 +20,7 @@
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
 #include "runtime/util/log.h"
+#include "runtime/util/number.h"
 
 extern char **environ;
 
@@ -305,7 +306,8 @@ follow_rows(struct xm_cli_tuner *t, const char *what)
     if (!has_ended && !t->is_over && !t->is_typed && !xm_cli_interrupted())
         xm_log(XM_LOG_INFO, "a kernel that is being measured does not finish");
     xm_progress_clear();
-    xm_log(XM_LOG_INFO, "the fastest kernels were found for %zu steps", kept);
+    xm_log(XM_LOG_INFO, "the fastest kernels were found for %zu step%s", kept,
+           xm_plural(kept));
     /* a process has one "go"; what is left is measured beside the next start */
     t->is_over = true;
     xm_strbuf_free(&line);

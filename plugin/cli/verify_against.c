@@ -15,6 +15,7 @@
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/mapped_file.h"
+#include "runtime/util/number.h"
 
 /* ---- the file ---------------------------------------------------------------------- */
 
@@ -99,8 +100,8 @@ fit(struct xm_other_logits *o, uint64_t n, uint64_t vocabulary, struct xm_error 
                        o->path, rows->cols, vocabulary);
     if (rows->rows != n && rows->rows != 1)
         return xm_fail(err, XM_INVALID,
-                       "%.150s has logits of %" PRIu64 " positions, but %" PRIu64
-                       " tokens are given",
+                       "%.150s has logits of %" PRIu64 " positions, but the number of "
+                       "given tokens is %" PRIu64,
                        o->path, rows->rows, n);
     return XM_OK;
 }
@@ -310,7 +311,7 @@ run(const struct xm_cli_model *m, const struct xm_token_list *ids, uint64_t want
 {
     XM_TRY(xm_token_runner_create(m->compiled, r, err));
     xm_cli_catch_interrupt(xm_token_runner_request(*r));
-    xm_progress_show("reading %zu tokens", ids->n);
+    xm_progress_show("reading %zu token%s", ids->n, xm_plural(ids->n));
     const enum xm_status s = xm_token_runner_feed(*r, ids->ids, ids->n, wanted, err);
     xm_cli_release_interrupt();
     xm_progress_clear();

@@ -8,6 +8,7 @@
 #include "plugin/cli/verify.h"
 #include "plugin/pipeline/token_runner.h"
 #include "plugin/program_util/progress.h"
+#include "runtime/util/number.h"
 
 /* Computes the logits of all positions; the caller frees them with xm_other_logits_free. */
 static enum xm_status
@@ -18,7 +19,7 @@ run_f32(const struct xm_cli_model *m, const struct xm_token_list *ids,
     uint64_t rows, vocabulary, bytes;
     XM_TRY(xm_token_runner_create(m->compiled, &r, err));
     xm_cli_catch_interrupt(xm_token_runner_request(r));
-    xm_progress_show("reading %zu tokens in f32", ids->n);
+    xm_progress_show("reading %zu token%s in f32", ids->n, xm_plural(ids->n));
     enum xm_status s = xm_token_runner_feed(r, ids->ids, ids->n, ids->n, err);
     xm_cli_release_interrupt();
     xm_progress_clear();

@@ -15,6 +15,7 @@
 #include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/util/memory.h"
+#include "runtime/util/number.h"
 
 enum { WORST_SHOWN = 8, KERNEL_NAME = 64 };
 #define HASH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
@@ -137,9 +138,9 @@ static void
 print_kernels(const struct verify *v, struct xm_lines *o)
 {
     xm_lines_add(o,
-                 "%zu kernels, each with the largest error of its steps relative to the "
+                 "%zu kernel%s, each with the largest error of its steps relative to the "
                  "tolerance:\n",
-                 v->n_kernels);
+                 v->n_kernels, xm_plural(v->n_kernels));
     for (size_t i = 0; i < v->n_kernels; i++)
         xm_lines_add(o, "  %-28s %9.2g%s\n", v->kernels[i].name, v->kernels[i].severity,
                      v->kernels[i].severity > 1.0 ? "  OVER" : "");

@@ -10,6 +10,7 @@
 #include "plugin/pipeline/beam_search.h"
 #include "plugin/pipeline/token_runner.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 enum {
     MOST_SLOTS = 64,
@@ -115,7 +116,7 @@ find_limit(struct run *r, struct xm_error *err)
             return xm_fail(err, XM_INVALID,
                            "the prompt has %zu token%s, which leaves no token for an "
                            "answer within max_length, %zu",
-                           r->prompt.n, r->prompt.n == 1 ? "" : "s", c->max_length);
+                           r->prompt.n, xm_plural(r->prompt.n), c->max_length);
         g->max_tokens = c->max_length - r->prompt.n;
     } else {
         g->context = r->call->pipe->package->facts.context;

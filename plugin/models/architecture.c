@@ -279,8 +279,8 @@ check_experts(const struct xm_decoder *d, struct xm_error *err)
         return xm_fail(err, XM_INVALID, "the width of the experts is 0");
     if (!d->experts_used || d->experts_used > d->experts)
         return xm_fail(err, XM_INVALID,
-                       "%" PRIu32 " of %" PRIu32
-                       " experts are chosen for each token, expected 1 to all",
+                       "a token uses %" PRIu32 " of %" PRIu32
+                       " experts, expected at least 1 and at most all",
                        d->experts_used, d->experts);
     if (d->groups > 1 &&
         (d->experts % d->groups || !d->groups_used || d->groups_used > d->groups ||

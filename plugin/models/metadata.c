@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "runtime/util/log.h"
+#include "runtime/util/number.h"
 #include "runtime/util/utf8.h"
 
 const struct xm_metadata_key xm_metadata_keys[] = {
@@ -379,8 +380,9 @@ xm_metadata_read(const struct xm_gguf *g, struct xm_arena *arena, struct xm_deco
     d.n_layers -= d.n_nextn;
     if (d.n_nextn)
         xm_log(XM_LOG_INFO,
-               "the last %" PRIu32 " layers, which predict further tokens, are not read",
-               d.n_nextn);
+               "the last %" PRIu32
+               " layer%s, for predicting further tokens, will not be read",
+               d.n_nextn, xm_plural(d.n_nextn));
     d.layer = xm_arena_alloc(arena, d.n_layers * sizeof(*d.layer));
     if (!d.layer)
         return xm_no_memory(err, "a model's layers");

@@ -6,6 +6,7 @@
 #include "plugin/plugin.h"
 #include "runtime/dry_run.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 void
 xm_generation_result_free(struct xm_generation_result *r)
@@ -112,5 +113,5 @@ xm_generation_check_room(uint64_t context, uint64_t prompt, struct xm_error *err
     return xm_fail(err, XM_INVALID,
                    "the prompt has %" PRIu64 " token%s, which leaves no room in a "
                    "context of %" PRIu64,
-                   prompt, prompt == 1 ? "" : "s", context);
+                   prompt, xm_plural(prompt), context);
 }

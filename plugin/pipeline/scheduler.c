@@ -5,6 +5,7 @@
 
 #include "plugin/pipeline/scheduler_parts.h"
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 /* ---- life --------------------------------------------------------------------------------- */
 
@@ -129,7 +130,7 @@ xm_scheduler_submit(struct xm_scheduler *s, const struct xm_job *job, uint64_t *
         return xm_fail(err, XM_CANCELLED,
                        "the scheduler is closing and takes no more texts");
     return xm_fail(err, XM_BUSY, "too many texts: %zu text%s already wait%s", n_waiting,
-                   n_waiting == 1 ? "" : "s", n_waiting == 1 ? "s" : "");
+                   xm_plural(n_waiting), n_waiting == 1 ? "s" : "");
 }
 
 static void
@@ -236,7 +237,7 @@ end_late_jobs(struct xm_scheduler *s, bool has_cancelled)
         } else if (is_late) {
             xm_fail(&why, XM_CANCELLED,
                     "the deadline has passed after %zu token%s of the text",
-                    j->result.ids.n, j->result.ids.n == 1 ? "" : "s");
+                    j->result.ids.n, xm_plural(j->result.ids.n));
             xm_scheduler_fail_job(s, j, &why);
         } else if (deadline > 0.0) {
             s->next_deadline = fmin(s->next_deadline, deadline);

@@ -9,6 +9,7 @@
 #include "plugin/pipeline/text_grammar.h"
 #include "plugin/text/log_sum_exp.h"
 #include "runtime/dry_run.h"
+#include "runtime/util/number.h"
 
 /* ---- pieces ------------------------------------------------------------------------------- */
 
@@ -269,10 +270,10 @@ restrict_choice(struct xm_text *t, struct xm_sampler *sampler, uint64_t vocabula
     struct xm_text_limits limits;
     XM_TRY(find_limits(t, vocabulary, &limits, err));
     if (limits.is_stuck)
-        return xm_fail(
-            err, XM_INVALID,
-            "after %zu tokens of the text, the grammar allows no token of the vocabulary",
-            t->out->ids.n);
+        return xm_fail(err, XM_INVALID,
+                       "after %zu token%s of the text, the grammar allows no token of "
+                       "the vocabulary",
+                       t->out->ids.n, xm_plural(t->out->ids.n));
     if (limits.allowed.words)
         xm_sampler_allow(sampler, limits.allowed.words, limits.allowed.n);
     for (size_t i = 0; i < XM_LIMIT_LISTS; i++)

@@ -135,16 +135,19 @@ read_dictionary(const char *text, const struct wish *w, struct header *h,
     const char *order = value_of(text, "'fortran_order'");
     if (!descr || !shape || !order)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file whose header has no 'descr', 'fortran_order' or "
+                       "the header of the .npy file has no 'descr', 'fortran_order' or "
                        "'shape'");
     if (!read_type(descr, &h->element) || !w->takes(h->element))
-        return xm_fail(err, XM_UNSUPPORTED, "an .npy file of type %.*s, expected %s",
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the .npy file has numbers of type %.*s, expected %s",
                        shown(descr), descr, w->types);
     if (strncmp(order, "False", 5) != 0)
-        return xm_fail(err, XM_UNSUPPORTED, "an .npy file in Fortran order");
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the .npy file is in Fortran order, expected C order");
     if (!read_shape(shape, h) || !is_wished(h, w))
-        return xm_fail(err, XM_UNSUPPORTED, "an .npy file of shape %.*s, expected %s",
-                       shown(shape), shape, w->shapes);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the .npy file has the shape %.*s, expected %s", shown(shape),
+                       shape, w->shapes);
     return XM_OK;
 }
 
@@ -158,12 +161,13 @@ read_header(const uint8_t *bytes, uint64_t n, const struct wish *w, struct heade
     bool old = bytes[MAGIC] == 1;
     uint64_t begin = MAGIC + 2 + (old ? 2 : 4), length = 0;
     if (bytes[MAGIC] < 1 || bytes[MAGIC] > 3 || n < begin)
-        return xm_fail(err, XM_UNSUPPORTED, "an .npy file of version %u", bytes[MAGIC]);
+        return xm_fail(err, XM_UNSUPPORTED,
+                       "the .npy file has version %u, expected 1 to 3", bytes[MAGIC]);
     for (uint64_t i = begin; i-- > MAGIC + 2;)
         length = length << 8 | bytes[i];
     if (length > MAX_HEADER || begin + length > n)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file whose header has %" PRIu64
+                       "the header of the .npy file has %" PRIu64
                        " bytes, expected at most %d and not more than the file has",
                        length, MAX_HEADER);
     memcpy(text, bytes + begin, (size_t)length);
@@ -185,8 +189,8 @@ find_matrix(const uint8_t *bytes, uint64_t n, const struct wish *w, struct heade
     if (!xm_mul_size(*rows, *cols, &count) ||
         !xm_element_bytes(h->element, count, &size) || size > n - h->data)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file of %" PRIu64 " x %" PRIu64
-                       " elements with only %" PRIu64 " bytes of data: it is truncated",
+                       "the .npy file is truncated: it has %" PRIu64 " x %" PRIu64
+                       " elements, but only %" PRIu64 " bytes of data",
                        *rows, *cols, n - h->data);
     return XM_OK;
 }
@@ -252,8 +256,8 @@ xm_npy_open(const void *content, uint64_t n, struct xm_npy_view *out,
         fits = fits && xm_mul_size(count, h.dim[i], &count);
     if (!fits || !xm_element_bytes(h.element, count, &size) || size > n - h.data)
         return xm_fail(err, XM_INVALID,
-                       "an .npy file with only %" PRIu64
-                       " bytes of data: it is truncated",
+                       "the .npy file is truncated: it has only %" PRIu64
+                       " bytes of data",
                        n - h.data);
     *out = (struct xm_npy_view){.element = h.element,
                                 .rank = (uint32_t)h.rank,

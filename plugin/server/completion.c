@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "runtime/util/clock.h"
+#include "runtime/util/number.h"
 
 /* ---- begin and end --------------------------------------------------------------------------- */
 
@@ -117,9 +118,9 @@ check_prompt(const struct xm_completion *c, size_t n, const char *where,
         return xm_refuse(r, 400, where, "invalid_value", "the prompt is empty");
     return xm_generation_room(context, n) > 0 ||
            xm_refuse(r, 400, where, "context_length_exceeded",
-                     "the prompt has %zu tokens, which leaves no room in a context of "
-                     "%" PRIu64 " tokens",
-                     n, context);
+                     "the prompt has %zu token%s, which leaves no room in a context of "
+                     "%" PRIu64,
+                     n, xm_plural(n), context);
 }
 
 /* Refuses to continue a begun text if the model's answer begins with a thought or a header. */
@@ -366,8 +367,8 @@ note_failure(struct xm_completion_text *t)
     struct xm_completion *c = t->of;
     if (t->result.no_room && t->result.ids.n == 0)
         xm_refuse(&c->failure, 400, c->where, "context_length_exceeded",
-                  "the prompt has %zu tokens, which do not fit into the KV cache",
-                  t->prompt->n);
+                  "the prompt has %zu token%s and does not fit into the KV cache",
+                  t->prompt->n, xm_plural(t->prompt->n));
     else if (t->result.finish == XM_FINISH_FAILED)
         xm_refuse_for(&c->failure, &t->result.error);
     else

@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include "runtime/util/number.h"
+
 struct xm_embedding_queue {
     struct xm_embedding_source source;
     size_t most_waiting;
@@ -180,7 +182,7 @@ xm_embedding_queue_submit(struct xm_embedding_queue *q, struct xm_embedding_job 
         s = xm_fail(err, XM_CANCELLED, "the server is stopping");
     else if (q->most_waiting && q->n_waiting >= q->most_waiting)
         s = xm_fail(err, XM_BUSY,
-                    "too many requests: %zu requests for embeddings already wait",
+                    "too many requests: %zu of the requests for embeddings already wait",
                     q->n_waiting);
     if (s == XM_OK) {
         job->next = NULL;

@@ -65,8 +65,9 @@ xm_synthetic_set_weights(struct xm_synthetic *m, const char *text, struct xm_err
             return XM_OK;
     }
     list_types(m, &known);
-    xm_fail(err, XM_INVALID, "weights of type '%s', expected one of %s for %s", text,
-            xm_strbuf_text(&known), is_ir ? "IR" : "GGUF");
+    xm_fail(err, XM_INVALID,
+            "weights cannot have the type '%s' in %s: expected one of %s", text,
+            is_ir ? "IR" : "GGUF", xm_strbuf_text(&known));
     xm_strbuf_free(&known);
     return XM_INVALID;
 }

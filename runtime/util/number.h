@@ -24,6 +24,12 @@ int xm_print_v(char *out, size_t n, const char *fmt, va_list ap);
 /* Reads a non-negative integer of decimal digits; false: `text` is empty, has other characters, or
  * the number does not fit into 64 bits. */
 bool xm_parse_whole(const char *text, uint64_t *out);
+/* The ending of a noun that is counted: "1 token", "2 tokens". */
+static inline const char *
+xm_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
 
 #ifdef __cplusplus
 }

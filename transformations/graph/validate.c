@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/util/number.h"
 #include "transformations/graph/infer.h"
 #include "transformations/graph/text.h"
 
@@ -274,7 +275,7 @@ xm_graph_validate(struct xm_graph *g, struct xm_strbuf *report, struct xm_error 
     xm_arena_free(&c.scratch);
     if (c.n_errors > 0)
         status = xm_fail(err, XM_INVALID, "%s (%u error%s in all)", c.first.text,
-                         c.n_errors, c.n_errors == 1 ? "" : "s");
+                         c.n_errors, xm_plural(c.n_errors));
     else if (c.no_memory)
         status = xm_fail(err, XM_NO_MEMORY,
                          "out of memory to validate a graph of %u nodes", g->n_nodes);

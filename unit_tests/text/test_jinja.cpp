@@ -524,7 +524,7 @@ TEST(Jinja, ErrorsSayWhereAndWhat)
         {"{% for x in l %}{% macro f() %}{% break %}", "'break' outside of a loop"},
         {"{{ d.a.b.c }}", "'b' is undefined"},
         {"{% set d.x = 1 %}", "expected a namespace"},
-        {"{% set a, b = [1] %}", "1 values cannot be assigned to 2 names"},
+        {"{% set a, b = [1] %}", "1 value cannot be assigned to 2 names"},
         {"{% macro f() %}{% endmacro %}{{ f(1) }}", "macro 'f' takes at most 0 arguments, found 1"},
         {"{% macro f(a) %}{% endmacro %}{{ f(b=1) }}", "no parameter 'b'"},
         {"{{ 1|tojson(bad=2) }}", "tojson has no parameter 'bad'"},

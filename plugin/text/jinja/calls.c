@@ -8,6 +8,8 @@
  */
 #include "plugin/text/jinja/run_state.h"
 
+#include "runtime/util/number.h"
+
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_node node;
 
@@ -134,8 +136,8 @@ place_args(struct xm_jinja_run *r, const struct xm_jinja_builtin *builtin,
     while (n < XM_JINJA_MAX_PARAMS && builtin->params[n])
         n++;
     if (args->n_positional > n)
-        return xm_jinja_fail(r, "%s takes at most %zu arguments, found %zu",
-                             builtin->name, n, args->n_positional);
+        return xm_jinja_fail(r, "%s takes at most %zu argument%s, found %zu",
+                             builtin->name, n, xm_plural(n), args->n_positional);
     for (size_t i = 0; i < args->n; i++) {
         size_t place = i;
         if (i >= args->n_positional)
@@ -218,8 +220,9 @@ bind_other_args(struct xm_jinja_run *r, node *macro, const struct xm_jinja_args 
     struct xm_jinja_dict *named = NULL;
     value called = xm_jinja_undefined(xm_slice_of("caller", 6));
     if (args->n_positional > n && !varargs)
-        return xm_jinja_fail(r, "macro '%.*s' takes at most %zu arguments, found %zu",
-                             shown(macro->name), macro->name.text, n, args->n_positional);
+        return xm_jinja_fail(r, "macro '%.*s' takes at most %zu argument%s, found %zu",
+                             shown(macro->name), macro->name.text, n, xm_plural(n),
+                             args->n_positional);
     XM_TRY(
         xm_jinja_new_list(r, args->n_positional > n ? args->n_positional - n : 0, &rest));
     for (size_t i = 0; i < rest->n; i++)

@@ -6,6 +6,8 @@
  */
 #include "plugin/text/jinja/run_state.h"
 
+#include "runtime/util/number.h"
+
 typedef struct xm_jinja_value value;
 typedef const struct xm_jinja_node node;
 typedef enum xm_status execute_fn(struct xm_jinja_run *r, node *n);
@@ -81,8 +83,8 @@ assign(struct xm_jinja_run *r, node *target, value v)
     for (node *t = target->args; t; t = t->next)
         n++;
     if (n != items->n)
-        return xm_jinja_fail(r, "%zu values cannot be assigned to %zu names", items->n,
-                             n);
+        return xm_jinja_fail(r, "%zu value%s cannot be assigned to %zu name%s", items->n,
+                             xm_plural(items->n), n, xm_plural(n));
     for (node *t = target->args; t; t = t->next)
         XM_TRY(assign(r, t, items->items[i++]));
     return XM_OK;
