@@ -126,6 +126,22 @@ static const Mistake mistakes[] = {
      {"make-model", "-o", "/no/m.gguf", "--weights", "u4"},
      2,
      "option --weights: weights cannot have the type 'u4' in GGUF: expected one of f16"},
+    /* hints */
+    {"DecimalCommas",
+     {"generate", none, "-p", "a", "-d", "CPU,CPU(0,7;0,3)"},
+     2,
+     "write '.' as the decimal point"},
+    {"NearPass", {"opt", "fuse_gul"}, 2, "there is no pass 'fuse_gul': did you mean "},
+    {"EmptyGraph", {"opt", "fuse_glu"}, 3, "standard input is empty"},
+    {"SchemaOfAWrongType",
+     {"generate", none, "-p", "a", "-j", "{\"type\": 5}"},
+     2,
+     "/type: expected null, boolean, integer, number, string, array or object, or a list "
+     "of these, found 5"},
+    {"FolderOfMetadata",
+     {"info", model, "--metadata"},
+     3,
+     "is a folder; folders of OpenVINO IR have no such keys"},
     /* words for types */
     {"UnknownPrecision",
      {"generate", none, "-p", "a", "--precision", "dynamic"},
@@ -140,6 +156,28 @@ static const Mistake mistakes[] = {
      2,
      "option --kv takes one of f32 f16 i8 u8 q8_0 u4 i4 q4_0, found 'dynamic'"},
 };
+
+/* Options that commands share have the same names in all of them. */
+TEST(Names, AreTheSameInEachCommand)
+{
+    const Words cases[] = {
+        {"info", none, "-dev", "CPU"},
+        {"tune", none, "-dev", "CPU"},
+        {"selftest", "-dev", "NPU"},
+        {"bench", "--kernels", "-dev", "NPU"},
+        {"bench", none, "--ubatch", "8"},
+        {"compile", none, "--out", "/no/file"},
+        {"logits", none, "--ids", "1", "--output", "/no/file"},
+        {"embed", none, "-p", "a", "--output", "/no/file"},
+        {"make-model", "--out", "/no/folder/model"},
+        {"selftest", "-d", "NPU", "--out", "/no/file"},
+    };
+    for (const Words &words : cases) {
+        const Outcome o = run(words);
+        EXPECT_NE(o.code, 2) << words[0] << ": " << o.err;
+        EXPECT_NE(o.code, 0) << words[0];
+    }
+}
 
 TEST(Help, OffersNoDeviceThatTheCommandRefuses)
 {

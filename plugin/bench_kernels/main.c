@@ -28,7 +28,7 @@ struct options {
 /* clang-format off */
 #define AT(member) offsetof(struct options, member)
 static const struct xm_cli_option rows[] = {
-    { 'd', "device",  XM_CLI_WORD, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 'd', "device",  XM_CLI_WORD, AT(device),  "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", "-dev", "GPU" },
     { 0,   "filter",  XM_CLI_WORD, AT(filter),  "TEXT", "time only problems whose line contains this text, such as 'moe' or 'q4_k'" },
     { 0,   "seconds", XM_CLI_RATE, AT(seconds), "S",    "seconds for each family of kernels (1)" },
     { 0,   "all",     XM_CLI_FLAG, AT(all),     NULL,   "also time kernels that take minutes: the reference kernels, and on a processor the kernels that are written for GPUs" },

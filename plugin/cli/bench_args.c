@@ -26,7 +26,7 @@ static const struct xm_cli_option options[] = {
     { 0,   "prompt-gen",   XM_CLI_TEXTS, AT(pair_texts),      "P,N",   "a test that reads P prompt tokens, then decodes N (-pg)" },
     { 'd', "n-depth",      XM_CLI_TEXTS, AT(depth_texts),     "LIST",  "tokens in the KV cache before a test, which are not timed (0)" },
     { 'b', "batch-size",   XM_CLI_TEXTS, AT(batch_texts),     "LIST",  "prompt tokens that are submitted at once (2048)" },
-    { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "most prompt tokens in one chunk, which runs through the model at once (512; -ub)" },
+    { 0,   "ubatch-size",  XM_CLI_TEXTS, AT(ubatch_texts),    "LIST",  "most prompt tokens in one chunk, which runs through the model at once (512; -ub)", "ubatch" },
     { 0,   "cache-type-k", XM_CLI_TEXTS, AT(type_k_texts),    "LIST",  "element types of cached keys: f32, f16, i8 (q8_0), u4 (q4_0); default: chosen for the device (-ctk)", NULL, XM_CLI_CACHE_TYPES },
     { 0,   "cache-type-v", XM_CLI_TEXTS, AT(type_v_texts),    "LIST",  "element types of cached values (-ctv)", NULL, XM_CLI_CACHE_TYPES },
     { 'r', "repetitions",  XM_CLI_COUNT, AT(reps),            "N",     "runs of each test (5)" },

@@ -37,6 +37,8 @@ render(struct xm_chat *c, struct xm_token_list *ids, struct xm_error *err)
     xm_token_list_clear(ids);
     enum xm_status s = xm_prompt_encode(
         c->model->package, &prompt, xm_compiled_vocabulary(c->model->compiled), ids, err);
+    if (s != XM_OK)
+        xm_cli_name_template(c->model, &c->args->generation.target, err);
     xm_free(messages);
     return s;
 }

@@ -144,7 +144,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     { 0,   "pooling",   XM_CLI_CHOICE, AT, "HOW", "which hidden states become the embedding of a text: last (that of the last token) or mean (the mean over all tokens); default: what the model's files say, else last", NULL, XM_POOLINGS }
 /* Row for commands whose result is an array of numbers; `without`: what is printed without -o. */
 #define XM_CLI_NPY_ROW(AT, without) \
-    { 'o', "out",       XM_CLI_WORD,  AT, "FILE", "the .npy file to write; -: standard output; default: print " without }
+    { 'o', "out",       XM_CLI_WORD,  AT, "FILE", "the .npy file to write; -: standard output; default: print " without, "output" }
 /* Row for commands that measure kernels beside their model (tuner_process.h). */
 #define XM_CLI_TUNE_ROW \
     { 0,   "tune",      XM_CLI_FLAG,  XM_CLI_TARGET(tune),      NULL,   "measure kernels that have not been measured on this device yet, for at most 2 s; building them takes longer; default: on a GPU, if progress lines are shown" }
@@ -216,6 +216,9 @@ void xm_cli_model_close(struct xm_cli_model *m);
 enum xm_status xm_cli_compile_hidden(const struct xm_cli_model *m,
                                      const struct xm_cli_target *t,
                                      struct xm_compiled **out, struct xm_error *err);
+/* Prefixes the error of a chat template with the file that has the template. */
+void xm_cli_name_template(const struct xm_cli_model *m, const struct xm_cli_target *t,
+                          struct xm_error *err);
 /* Returns the pooling for a word of --pooling; NULL: that of the model's files. */
 enum xm_status xm_cli_pooling(struct xm_package *p, const char *given,
                               enum xm_pooling *out, struct xm_error *err);

@@ -20,7 +20,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The result", "xemoe compile model.gguf -o model.blob"),
-    { 'o', "output", XM_CLI_WORD, AT(file), "FILE", "the file to write (required)" },
+    { 'o', "output", XM_CLI_WORD, AT(file), "FILE", "the file to write (required)", "out" },
 };
 #undef AT
 /* clang-format on */

@@ -365,6 +365,8 @@ xm_generate_encode(const struct xm_cli_model *m, const struct xm_generate_args *
     if (messages)
         prompt = (struct xm_prompt){.kind = XM_PROMPT_MESSAGES, .text = messages};
     const enum xm_status s = xm_prompt_encode(m->package, &prompt, vocabulary, out, err);
+    if (s != XM_OK)
+        xm_cli_name_template(m, &a->generation.target, err);
     xm_free(messages);
     return s;
 }

@@ -188,8 +188,8 @@ xm_info_metadata(const char *path, bool json)
     enum xm_status s = XM_OK;
     if (stat(path, &about) == 0 && S_ISDIR(about.st_mode))
         s = xm_fail(&err, XM_UNSUPPORTED,
-                    "option --metadata needs a GGUF file, but '%.150s' is a folder: give "
-                    "the file in it",
+                    "option --metadata needs a .gguf file, but '%.150s' is a folder; "
+                    "folders of OpenVINO IR have no such keys",
                     path);
     if (s == XM_OK)
         s = xm_gguf_open(path, &g, &err);

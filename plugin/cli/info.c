@@ -28,7 +28,7 @@ static const struct xm_cli_option options[] = {
     { 'm', "model",   XM_CLI_TEXT, AT(model),   "PATH", "the model; the first word without an option means the same; default: $XM_MODEL" },
     { 0,   "metadata", XM_CLI_FLAG, AT(metadata), NULL, "print only the keys and tensors of a GGUF file" },
     XM_CLI_GROUP("What it compiles to", "xemoe info model.gguf -v --svg steps.svg --layer 0"),
-    { 'd', "device",  XM_CLI_WORD, AT(device),  "NAME", "the device for which -v and --svg compile (GPU)", NULL, "GPU CPU REFERENCE" },
+    { 'd', "device",  XM_CLI_WORD, AT(device),  "NAME", "the device for which -v and --svg compile (GPU)", "-dev", "GPU CPU REFERENCE" },
     { 0,   "device-as", XM_CLI_WORD, AT(device_as), "CHIP", "with --svg: an Intel GPU that need not be in this computer: mtl_u, dg2, bmg …", NULL, NULL, xm_cli_add_chips },
     { 0,   "split",   XM_CLI_CHOICE, AT(split), "WHAT", "with -v and several devices (-d GPU.0,GPU.1): how they share the model, as in generate", NULL, XM_CLI_SPLITS },
     { 'v', "verbose", XM_CLI_FLAG, AT(verbose), NULL,   "print all properties; compile the model, and print passes and steps" },

@@ -38,7 +38,7 @@ add_presets(struct xm_strbuf *out)
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The file", "xemoe make-model -o small --arch qwen3moe --format gguf --weights q8_0"),
-    { 'o', "output",           XM_CLI_WORD,  AT(path),             "PATH", "folder to write, or a file name that ends in .gguf (required)" },
+    { 'o', "output",           XM_CLI_WORD,  AT(path),             "PATH", "folder to write, or a file name that ends in .gguf (required)", "out" },
     { 0,   "arch",             XM_CLI_WORD,  AT(arch),             "NAME", "a small model of this architecture, or a model with the sizes of a known one; see --list (qwen3moe)", NULL, NULL, add_presets },
     { 'l', "list",             XM_CLI_FLAG,  AT(list),             NULL,   "list the names for --arch, with their sizes" },
     { 0,   "format",           XM_CLI_WORD,  AT(format),           "NAME", "ir (default) or gguf", NULL, "ir gguf" },

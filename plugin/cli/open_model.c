@@ -333,9 +333,13 @@ check_mesh(const char *device)
 {
     struct xm_mesh_devices names;
     struct xm_error err = {0};
+    const char *shares = device ? strchr(device, '(') : NULL;
+    /* (0,7;0,3): the decimal comma of some languages */
+    const bool has_commas = shares && (strchr(shares, ';') || strstr(shares, "0,"));
     return read_mesh(device, &names, &err) == XM_OK
                ? XM_EXIT_OK
-               : xm_cli_usage("option -d: %s", err.text);
+               : xm_cli_usage("option -d: %s%s", err.text,
+                              has_commas ? "; write '.' as the decimal point" : "");
 }
 
 int
@@ -532,6 +536,15 @@ xm_cli_compile_hidden(const struct xm_cli_model *m, const struct xm_cli_target *
     }
     xm_strbuf_free(&cache);
     return s;
+}
+
+void
+xm_cli_name_template(const struct xm_cli_model *m, const struct xm_cli_target *t,
+                     struct xm_error *err)
+{
+    if (err && strncmp(err->text, "chat template", strlen("chat template")) == 0)
+        xm_error_prefix(err, "%.150s",
+                        t->chat_template ? t->chat_template : m->package->path);
 }
 
 enum xm_status

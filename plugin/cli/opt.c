@@ -10,6 +10,7 @@
 #include "plugin/cli/cli.h"
 #include "plugin/cli/prompt_file.h"
 #include "plugin/program_util/lines.h"
+#include "plugin/program_util/suggest.h"
 #include "transformations/graph/text.h"
 #include "transformations/graph/validate.h"
 
@@ -74,6 +75,24 @@ run_pass(struct xm_graph *g, const struct xm_pass *pass, struct xm_error *err)
     return s == XM_OK && pass->ensures ? pass->ensures(g, err) : s;
 }
 
+static int
+no_pass(const char *name)
+{
+    struct xm_strbuf names = {0};
+    struct xm_suggestion near = xm_suggest_for(name, strlen(name));
+    size_t n;
+    const struct xm_pass *passes = xm_passes(&n);
+    for (size_t i = 0; i < n; i++)
+        xm_strbuf_printf(&names, "%s %s ", passes[i].name, passes[i].public_name);
+    xm_suggest_list(&near, xm_strbuf_text(&names));
+    xm_strbuf_free(&names);
+    return near.best
+               ? xm_cli_usage("there is no pass '%s': did you mean %s?", name, near.best)
+               : xm_cli_usage("there is no pass '%s'; 'xemoe opt --list' lists the "
+                              "passes",
+                              name);
+}
+
 /* Finds all passes by their names before any of them runs. */
 static int
 find_passes(const char *names, struct xm_graph *g, struct xm_error *err)
@@ -84,7 +103,7 @@ find_passes(const char *names, struct xm_graph *g, struct xm_error *err)
         snprintf(name, sizeof(name), "%.*s", (int)(n < 63 ? n : 63), p);
         const struct xm_pass *pass = xm_pass_find(name);
         if (!pass)
-            return xm_cli_usage("there is no pass '%s'; see 'xemoe opt --list'", name);
+            return no_pass(name);
         if (g && run_pass(g, pass, err) != XM_OK)
             return xm_cli_failed(err);
         p += n + (p[n] == ',');
@@ -103,6 +122,13 @@ run_passes(const struct args *a)
         return code;
     enum xm_status s = xm_file_read_all(STDIN_FILENO, "standard input",
                                         "the text of a graph", MOST_MIB, &text, &err);
+    if (s == XM_OK && text.n == 0) {
+        xm_strbuf_free(&text);
+        xm_say("standard input is empty: write the text of a graph to it, as in 'xemoe "
+               "opt %s < graph.xmg'",
+               a->passes);
+        return XM_EXIT_FILE;
+    }
     if (s == XM_OK)
         s = xm_graph_parse_dump(xm_strbuf_text(&text), &g, &err);
     code = s == XM_OK ? find_passes(a->passes, g, &err) : xm_cli_failed(&err);
@@ -147,7 +173,7 @@ xm_cli_opt(int argc, char **argv)
         print_list();
         return xm_cli_flush();
     }
-    if (!a.passes)
+    if (!a.passes || !a.passes[0])
         return xm_cli_usage("which passes? Name them, separated by commas; 'xemoe opt "
                             "--list' lists them");
     return run_passes(&a);

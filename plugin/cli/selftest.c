@@ -38,12 +38,12 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What is tested", "xemoe selftest -d GPU.1 --quick"),
-    { 'd', "device", XM_CLI_WORD,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 'd', "device", XM_CLI_WORD,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", "-dev", "GPU" },
     { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "check the results of only two weight formats, and measure no speed (takes two minutes)" },
     { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "run only parts whose name contains this text, such as 'steps', 'q4_k' or 'speed'", NULL, NULL, xm_selftest_add_words },
     { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is stopped (600)" },
     XM_CLI_GROUP("The report", "xemoe selftest -o report.json --force"),
-    { 'o', "output", XM_CLI_WORD,  AT(output), "FILE", "file to which the report is written (xemoe-selftest.json)" },
+    { 'o', "output", XM_CLI_WORD,  AT(output), "FILE", "file to which the report is written (xemoe-selftest.json)", "out" },
     { 0,   "force",  XM_CLI_FLAG,  AT(force),  NULL,   "replace an existing file" },
 };
 #undef AT

@@ -30,7 +30,7 @@ struct args {
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("The model and its device", "xemoe tune model.gguf -d GPU.1"),
     { 'm', "model",     XM_CLI_TEXT, AT(model),     "PATH", "the model; the first word without an option means the same; default: $XM_MODEL" },
-    { 'd', "device",    XM_CLI_WORD, AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", NULL, "GPU" },
+    { 'd', "device",    XM_CLI_WORD, AT(device),    "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", "-dev", "GPU" },
     XM_CLI_PRECISION_ROW(AT),
     XM_CLI_CACHE_ROWS(AT),
     XM_CLI_GROUP("How kernels are timed", "xemoe tune model.gguf --seconds 0.5 --json"),

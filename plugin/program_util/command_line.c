@@ -135,8 +135,8 @@ limit_of(const struct xm_cli_option *o, const char *text)
     if (o->kind == XM_CLI_REAL)
         return real(text, &x) && !isfinite((float)x) ? " to 3.4e38" : "";
     if ((o->kind == XM_CLI_COUNT || o->kind == XM_CLI_WHOLE) && is_whole)
-        return xm_parse_whole(text, &n) ? "" : " to 18446744073709551615";
-    return o->kind == XM_CLI_BOUND && is_whole ? " to 18446744073709551614" : "";
+        return xm_parse_whole(text, &n) ? "" : " below 2^64";
+    return o->kind == XM_CLI_BOUND && is_whole ? " below 2^64 - 1" : "";
 }
 
 static bool

@@ -80,12 +80,14 @@ is_whole(yyjson_val *v, uint64_t *out)
     return yyjson_is_uint(v) || (yyjson_is_real(v) && (double)*out == x);
 }
 
-/* Describes the accepted whole numbers. */
+/* Describes the accepted whole numbers, without a bound that no text reaches. */
 static struct xm_shown
 range_of(uint64_t least, uint64_t most)
 {
     if (least == most)
         return xm_place("%" PRIu64, least);
+    if (most >= INT32_MAX)
+        return xm_place("a whole number from %" PRIu64, least);
     return xm_place("a whole number from %" PRIu64 " to %" PRIu64, least, most);
 }
 

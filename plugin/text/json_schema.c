@@ -57,6 +57,23 @@ xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
 }
 
 uint32_t
+xm_schema_expected(struct xm_schema *s, const char *path, const char *what,
+                   yyjson_val *found)
+{
+    enum { MOST = 40 };
+    char shown[MOST + 1];
+    size_t n = 0;
+    char *json = xm_schema_json(s, found, &n);
+    if (json)
+        xm_utf8_show(xm_slice_of(json, n), shown, sizeof(shown));
+    if (json)
+        xm_schema_fail(s, XM_INVALID, path, "expected %s, found %s%s", what, shown,
+                       n > MOST ? "…" : "");
+    xm_free(json);
+    return 0;
+}
+
+uint32_t
 xm_schema_no_memory(struct xm_schema *s)
 {
     if (s->failed == XM_OK)
@@ -221,7 +238,7 @@ expand_one(struct xm_schema *s, struct xm_conjunction *c, size_t i)
         return;
     const char *path = xm_schema_path(s, a.path, "allOf");
     if (!yyjson_is_arr(all))
-        xm_schema_fail(s, XM_INVALID, path, "expected a list of schemas");
+        xm_schema_expected(s, path, "a list of schemas", all);
     yyjson_arr_foreach(all, k, n, part)
     {
         if (s->failed == XM_OK)
@@ -242,8 +259,8 @@ expand(struct xm_schema *s, struct xm_conjunction *c)
         if (yyjson_is_obj(a->value))
             expand_one(s, c, i);
         else if (!yyjson_is_true(a->value))
-            xm_schema_fail(s, XM_INVALID, a->path,
-                           "expected a schema: an object, true or false");
+            xm_schema_expected(s, a->path, "a schema: an object, true or false",
+                               a->value);
     }
     for (size_t i = 0; i < c->n; i++) {
         c->list[kept] = c->list[i];

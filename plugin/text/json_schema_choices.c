@@ -416,7 +416,7 @@ choose_of(struct xm_schema *s, struct choice *ch, const struct xm_applied *a,
     }
     ch->list = v;
     if (!yyjson_is_arr(v) || yyjson_arr_size(v) == 0)
-        xm_schema_fail(s, XM_INVALID, ch->path, "expected a list of schemas");
+        xm_schema_expected(s, ch->path, "a list of schemas", v);
     else if (strcmp(key, "oneOf") == 0)
         choose_one_of(s, ch);
     else

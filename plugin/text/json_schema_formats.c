@@ -108,8 +108,7 @@ xm_schema_format(struct xm_schema *s, const struct xm_applied *a, bool has_lengt
     yyjson_val *format = yyjson_obj_get(a->value, "format");
     const char *name = yyjson_get_str(format);
     if (format && !name)
-        xm_schema_fail(s, XM_INVALID, xm_schema_path(s, a->path, "format"),
-                       "expected a string");
+        xm_schema_expected(s, xm_schema_path(s, a->path, "format"), "a string", format);
     for (size_t i = 0; name && i < XM_ARRAY_LEN(formats); i++)
         if (strcmp(formats[i].name, name) == 0)
             return has_length && formats[i].of_length ? formats[i].of_length

@@ -78,8 +78,8 @@ list_properties(struct xm_schema *s, const struct xm_conjunction *c, struct prop
             continue;
         const char *path = xm_schema_path(s, a->path, what);
         if (k < c->n ? !yyjson_is_obj(v) : !yyjson_is_arr(v))
-            xm_schema_fail(s, XM_INVALID, path, "expected %s",
-                           k < c->n ? "an object of schemas" : "a list of names");
+            xm_schema_expected(s, path,
+                               k < c->n ? "an object of schemas" : "a list of names", v);
         yyjson_obj_foreach(v, i, n, key, value)
         {
             if (s->failed == XM_OK)
@@ -88,7 +88,7 @@ list_properties(struct xm_schema *s, const struct xm_conjunction *c, struct prop
         yyjson_arr_foreach(v, i, n, value)
         {
             if (!yyjson_is_str(value))
-                xm_schema_fail(s, XM_INVALID, path, "expected a list of names");
+                xm_schema_expected(s, path, "a list of names", v);
             if (s->failed == XM_OK)
                 add_property(s, p, value, true, path);
         }
@@ -148,7 +148,7 @@ list_patterns(struct xm_schema *s, const struct xm_conjunction *c, struct patter
             continue;
         const char *path = xm_schema_path(s, c->list[k].path, "patternProperties");
         if (!yyjson_is_obj(all))
-            xm_schema_fail(s, XM_INVALID, path, "expected an object of schemas");
+            xm_schema_expected(s, path, "an object of schemas", all);
         yyjson_obj_foreach(all, i, n, key, value)
         {
             struct pattern *grown =

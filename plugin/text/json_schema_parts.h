@@ -134,6 +134,9 @@ enum xm_status xm_schema_make_rules(struct xm_schema *s);
 /* Fails with the message "JSON Schema, PATH: …", unless an earlier failure is set. Returns 0. */
 uint32_t xm_schema_fail(struct xm_schema *s, enum xm_status status, const char *path,
                         const char *fmt, ...) XM_PRINTF(4, 5);
+/* Fails with "expected WHAT, found the value's JSON text". */
+uint32_t xm_schema_expected(struct xm_schema *s, const char *path, const char *what,
+                            yyjson_val *found);
 uint32_t xm_schema_no_memory(struct xm_schema *s);
 /* Return the path of a member or an element: path/key (with ~ and / escaped), path/i. */
 const char *xm_schema_path(struct xm_schema *s, const char *path, const char *key);

@@ -47,8 +47,8 @@ xm_schema_count(struct xm_schema *s, const struct xm_conjunction *c, const char 
             continue;
         const double n = yyjson_is_num(v) ? yyjson_get_num(v) : -1.0;
         if (!(n >= 0.0) || n != trunc(n)) {
-            xm_schema_fail(s, XM_INVALID, xm_schema_path(s, c->list[i].path, key),
-                           "expected a whole number that is not negative");
+            xm_schema_expected(s, xm_schema_path(s, c->list[i].path, key),
+                               "a whole number that is not negative", v);
             return missing;
         }
         if (n >= XM_GRAMMAR_MOST_COUNT) {
@@ -110,8 +110,8 @@ find_pattern(struct xm_schema *s, const struct xm_conjunction *c, bool has_lengt
         if (!own && !format)
             continue;
         if (own && !yyjson_is_str(own))
-            xm_schema_fail(s, XM_INVALID, xm_schema_path(s, c->list[i].path, key),
-                           "expected a string");
+            xm_schema_expected(s, xm_schema_path(s, c->list[i].path, key), "a string",
+                               own);
         else if (pattern->text || (own && format))
             xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, c->list[i].path, key),
                            "of pattern and format only one is supported at a time");
@@ -224,8 +224,7 @@ tightest(struct xm_schema *s, const struct xm_conjunction *c, bool low, bool *is
         if (!v)
             continue;
         if (!yyjson_is_num(v)) {
-            xm_schema_fail(s, XM_INVALID, xm_schema_path(s, a->path, keys[i % 2]),
-                           "expected a number");
+            xm_schema_expected(s, xm_schema_path(s, a->path, keys[i % 2]), "a number", v);
             return NULL;
         }
         const double x = yyjson_get_num(v), y = best ? yyjson_get_num(best) : 0.0;
@@ -326,7 +325,7 @@ common_multiple(struct xm_schema *s, const struct xm_conjunction *c, bool whole,
             continue;
         const char *path = xm_schema_path(s, c->list[i].path, "multipleOf");
         if (!yyjson_is_num(v) || !(yyjson_get_num(v) > 0.0)) {
-            xm_schema_fail(s, XM_INVALID, path, "expected a number above 0");
+            xm_schema_expected(s, path, "a number above 0", v);
             return all;
         }
         bool fits = read_factor(v, &one) && combine(&all, one);
@@ -413,8 +412,8 @@ count_prefix(struct xm_schema *s, const struct xm_conjunction *c)
         const struct xm_applied *a = &c->list[i];
         yyjson_val *prefix = yyjson_obj_get(a->value, "prefixItems");
         if (prefix && !yyjson_is_arr(prefix))
-            xm_schema_fail(s, XM_INVALID, xm_schema_path(s, a->path, "prefixItems"),
-                           "expected a list of schemas");
+            xm_schema_expected(s, xm_schema_path(s, a->path, "prefixItems"),
+                               "a list of schemas", prefix);
         if (yyjson_is_arr(yyjson_obj_get(a->value, "items")))
             xm_schema_fail(s, XM_UNSUPPORTED, xm_schema_path(s, a->path, "items"),
                            "a list of schemas is prefixItems since draft 2020-12");

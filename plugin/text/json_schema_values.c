@@ -75,10 +75,10 @@ xm_schema_types(struct xm_schema *s, const struct xm_applied *a)
         return XM_JSON_ANY;
     const unsigned types = xm_json_types_named(type);
     if (!types)
-        xm_schema_fail(
-            s, XM_INVALID, xm_schema_path(s, a->path, "type"),
-            "expected null, boolean, integer, number, string, array or object, "
-            "or a list of these");
+        xm_schema_expected(s, xm_schema_path(s, a->path, "type"),
+                           "null, boolean, integer, number, string, array or object, or "
+                           "a list of these",
+                           type);
     return types;
 }
 
@@ -501,8 +501,8 @@ xm_schema_values(struct xm_schema *s, const struct xm_conjunction *c, unsigned t
         return false;
     yyjson_val *list = yyjson_obj_get(from->value, "enum");
     if (list && !yyjson_is_arr(list))
-        xm_schema_fail(s, XM_INVALID, xm_schema_path(s, from->path, "enum"),
-                       "expected a list of values");
+        xm_schema_expected(s, xm_schema_path(s, from->path, "enum"), "a list of values",
+                           list);
     *node = s->failed == XM_OK ? valid_values(s, c, from, types) : 0;
     return true;
 }

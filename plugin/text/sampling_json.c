@@ -51,16 +51,18 @@ wrong_type(struct xm_slice name, yyjson_val *value, const char *expected,
                    xm_json_shown(value).text, expected);
 }
 
-/* Fails with a message such as "expected a number from 0 to 1" or "a whole number from 0 to
- * 2147483647". */
+/* Fails with a message such as "expected a number from 0 to 1", or "a whole number from 0" if the
+ * bound is that of the member's type. */
 static enum xm_status
 wrong_number(const struct xm_sampling_row *row, struct xm_slice name, yyjson_val *value,
              struct xm_error *err)
 {
     struct xm_strbuf expected = {0};
-    xm_strbuf_printf(&expected, "a %snumber from %g to %.10g",
-                     row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->least,
-                     row->most);
+    const bool is_bounded = row->most < (double)INT32_MAX;
+    xm_strbuf_printf(&expected, "a %snumber from %g",
+                     row->kind == XM_SAMPLING_REAL ? "" : "whole ", row->least);
+    if (is_bounded)
+        xm_strbuf_printf(&expected, " to %.10g", row->most);
     const enum xm_status s = wrong_type(name, value, xm_strbuf_text(&expected), err);
     xm_strbuf_free(&expected);
     return s;

@@ -177,7 +177,7 @@ TEST(BenchmarkArgs, MistakesNameTheFlag)
         {{"-niter", "-3"}, "option -niter takes a whole number from 0, found '-3'"},
         {{"-niter", "2.5"}, "option -niter takes a whole number from 0, found '2.5'"},
         {{"-niter", "18446744073709551615"},
-         "option -niter takes a whole number from 0 to 18446744073709551614, "
+         "option -niter takes a whole number from 0 below 2^64 - 1, "
          "found '18446744073709551615'"},
         {{"-t", "-1"}, "option -t takes a whole number from 0, found '-1'"},
         {{"-nthreads", "x"}, "option -nthreads takes a whole number from 0, found 'x'"},

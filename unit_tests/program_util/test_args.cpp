@@ -207,7 +207,7 @@ TEST(Args, RefuseWithASentence)
         {{"-n0"}, "option -n takes a whole number from 1, found '0'"},
         {{"--tokens=0"}, "option --tokens takes a whole number from 1, found '0'"},
         {{"-n", "18446744073709551616"},
-         "a whole number from 1 to 18446744073709551615, found '18446744073709551616'"},
+         "a whole number from 1 below 2^64, found '18446744073709551616'"},
         {{"-n", " 5"}, "whole number"},
         {{"-n", ""}, "whole number"},
         {{"--temp", "nan"}, "a number from 0"},

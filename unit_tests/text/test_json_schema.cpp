@@ -466,7 +466,9 @@ const struct {
      "JSON Schema, at its root: no value is valid for its keywords 'enum', 'maxLength'"},
     {R"j({"enum":["ab"],"pattern":"(?=a)"})j",
      "JSON Schema, /pattern: character 2: lookaround groups"},
-    {R"({"type":"strin"})", "JSON Schema, /type: expected null, boolean, integer"},
+    {R"({"type":"strin"})",
+     "JSON Schema, /type: expected null, boolean, integer, number, string, array or "
+     "object, or a list of these, found \"strin\""},
     {R"({"$ref":"http://x/y"})", "JSON Schema, /$ref: only references within the schema"},
     {R"({"$ref":"#/a"})", "JSON Schema, /$ref: there is no schema '#/a'"},
     {R"({"$ref":"#a","const":{"$anchor":"a"},"title":{"$anchor":"a"}})",

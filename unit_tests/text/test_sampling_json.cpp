@@ -121,9 +121,9 @@ TEST(SamplingJson, AnotherTypeOrRangeFailsByTheName)
     EXPECT_EQ(std::string(Request("{\"top_p\": 1.5}").err.text),
               "'top_p' is 1.5, expected a number from 0 to 1");
     EXPECT_EQ(std::string(Request("{\"top_k\": 1.5}").err.text),
-              "'top_k' is 1.5, expected a whole number from 0 to 2147483647");
+              "'top_k' is 1.5, expected a whole number from 0");
     EXPECT_EQ(std::string(Request("{\"top_k\": \"1\"}").err.text),
-              "'top_k' is '1', expected a whole number from 0 to 2147483647");
+              "'top_k' is '1', expected a whole number from 0");
     EXPECT_EQ(Request("[]").status, XM_INVALID);
     EXPECT_EQ(Request("{\"mirostat\": 1}").status, XM_INVALID);
 }
