@@ -71,8 +71,10 @@ include(cmake/program_docs.cmake)
 include(cmake/package.cmake)
 # The documents, and README.md above them so that links between them work.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
-    FILES_MATCHING PATTERN "*.md")
+    FILES_MATCHING PATTERN "*.md" PATTERN "*.svg")
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CONTRIBUTING.md
     DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe)
+# Distributions look for the licence in "copyright"; README.md refers to LICENSE.
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/xemoe
     RENAME copyright)

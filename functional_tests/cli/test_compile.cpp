@@ -114,9 +114,10 @@ TEST_F(Compile, ServesTextChatAndParallelTexts)
     Program a(there, {}, folder / "line"), b(here, {}, folder / "line");
     EXPECT_EQ(a.finish().out, b.finish().out);
     for (const char *command : {"logits", "perplexity", "verify"})
-        expect_refused(run({command, "-m", blob, "--ids", ids}),
-                       "a compiled model can be used only by generate, chat and bench: "
-                       "give the model itself");
+        expect_refused(
+            run({command, "-m", blob, "--ids", ids}),
+            "a compiled model can be used only by generate, chat, serve and bench: "
+            "give the model itself");
     want = run({"generate", "-m", tiny, "-p", "Paris is", "-n", "4", "--parallel", "2"});
     EXPECT_EQ(
         run({"generate", "-m", blob, "-p", "Paris is", "-n", "4", "--parallel", "2"}).out,

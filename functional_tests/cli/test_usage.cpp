@@ -142,6 +142,16 @@ static const Mistake mistakes[] = {
      {"info", model, "--metadata"},
      3,
      "is a folder; folders of OpenVINO IR have no such keys"},
+    {"NearCard",
+     {"plan", none, "--device-as", "b58"},
+     2,
+     "there is no chip or card 'b58': did you mean b580?"},
+    {"FullDisk", /* no empty line is printed */
+     {"perplexity", model, "-d", "REFERENCE", "-c", "16", "--chunks", "2", "--ids",
+      "@" XM_MODELS_DIR "/qwen3moe-tiny/golden/ppl_tokens.npy", "--kl-divergence-base",
+      "/dev/full"},
+     3,
+     "'/dev/full' cannot be written"},
     /* words for types */
     {"UnknownPrecision",
      {"generate", none, "-p", "a", "--precision", "dynamic"},

@@ -20,6 +20,7 @@
 #include "plugin/program_util/interrupt.h"
 #include "plugin/program_util/program_docs.h"
 #include "plugin/program_util/progress.h"
+#include "plugin/program_util/terminal.h"
 #include "runtime/util/number.h"
 
 /* default durations: for CPU, GPU and NPU; for other devices */
@@ -619,14 +620,17 @@ run(struct app *a)
 static int
 print_help(void)
 {
-    struct xm_strbuf text = {0};
+    struct xm_strbuf flags = {0}, text = {0};
     ov_core_t *core = NULL;
     ov_available_devices_t devices = {0};
-    xm_benchmark_args_help(&text);
-    printf("usage: %s\n\n%s\n%s\nexit codes: 0 ok; 1 failure; 2 command line; 130 "
-           "stopped by Ctrl-C\n\n"
-           "Available target devices: ",
-           xm_benchmark_spec.usage, xm_benchmark_spec.about, xm_strbuf_text(&text));
+    xm_benchmark_args_help(&flags);
+    xm_strbuf_printf(&text,
+                     "usage: %s\n\n%s\n%s\nexit codes: 0 ok; 1 failure; 2 command line; "
+                     "130 stopped by Ctrl-C\n\n",
+                     xm_benchmark_spec.usage, xm_benchmark_spec.about,
+                     xm_strbuf_text(&flags));
+    xm_terminal_print(stdout, xm_strbuf_text(&text));
+    printf("Available target devices: ");
     if (ov_core_create(&core) == OK &&
         ov_core_get_available_devices(core, &devices) == OK) {
         for (size_t i = 0; i < devices.size; i++)
@@ -635,6 +639,7 @@ print_help(void)
     }
     putchar('\n');
     ov_core_free(core);
+    xm_strbuf_free(&flags);
     xm_strbuf_free(&text);
     return flush();
 }

@@ -72,7 +72,7 @@ keep(void *out, const struct xm_cli_option *o, const char *value, struct xm_erro
     uint64_t n = 0;
     if (o->kind == XM_CLI_WHOLE && xm_parse_whole(value, &n) && n == XM_BENCHMARK_UNSAID)
         return xm_fail(err, XM_INVALID,
-                       "option -%s takes a whole number from 0 to 18446744073709551614, "
+                       "option -%s takes a whole number from 0 below 2^64 - 1, "
                        "found '%s'",
                        o->name, value);
     char *text = xm_strdup(value);

@@ -305,9 +305,10 @@ run_all(struct bench *b, struct xm_error *err)
 {
     const size_t cores = xm_workers_cores();
     if (!b->args->target.json)
-        xm_lines_add(&b->lines,
-                     "%zu core%s, %d tokens of each text so far, the fastest of %g s\n",
-                     cores, xm_plural(cores), ACCEPTED, b->args->seconds);
+        xm_lines_add(
+            &b->lines,
+            "%zu core%s; each text has %d tokens; the shortest time within %g s\n", cores,
+            xm_plural(cores), ACCEPTED, b->args->seconds);
     if (!b->args->target.json && b->step_s > 0.0)
         xm_lines_add(&b->lines, "a step of %d texts after %d tokens each: %.3f ms\n",
                      MOST_TEXTS, DEPTH, 1e3 * b->step_s);

@@ -124,7 +124,7 @@ enum { XM_CLI_N_TARGET_OPTIONS = 18 };
     "GPU (default), GPU.1, " others "; 'xemoe devices' lists them; several names, separated by commas, share the model, in the proportions in parentheses if these are given: MESH:GPU.0,GPU.1(0.7,0.3)"
 #define XM_CLI_TARGET_ROWS \
     XM_CLI_GROUP("The model and its device", "-d GPU --kv u4 --ubatch 256"), \
-    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; the first word without an option means the same; generate, chat and bench also accept a file of 'xemoe compile'; default: $XM_MODEL" }, \
+    { 'm', "model",     XM_CLI_TEXT,  XM_CLI_TARGET(model),     "PATH", "a .gguf file, an .xml file, or a folder with one of them; the first word without an option means the same; generate, chat, serve and bench also accept a file of 'xemoe compile'; default: $XM_MODEL" }, \
     { 'd', "device",    XM_CLI_WORD,  XM_CLI_TARGET(device),    "NAME", XM_CLI_DEVICES("CPU, REFERENCE"), "-dev", "GPU CPU REFERENCE" }, \
     { 0,   "split",     XM_CLI_CHOICE, XM_CLI_TARGET(split),    "WHAT", "how several devices share a model. auto (default): weights are split where this saves more time than the exchange of results costs; tensor: every weight that can be split, experts by their width; expert: the same, but each device has some of the experts as a whole; layer: each device has some of the layers, which run one after the other", NULL, XM_CLI_SPLITS }, \
     XM_CLI_MESSAGES_ROW(XM_CLI_TARGET), \

@@ -56,7 +56,8 @@ draw_view(const struct args *a, const struct xm_program_view *v, int *code,
     struct xm_strbuf dot = {0};
     if (a->layer != XM_PICTURE_OF_ALL && a->layer >= v->n_layers) {
         *code = XM_EXIT_USAGE;
-        return xm_fail(err, XM_INVALID, "there is no layer %" PRIu64 ": the model has %u",
+        return xm_fail(err, XM_INVALID,
+                       "there is no layer %" PRIu64 ": the model has %u, counted from 0",
                        a->layer, v->n_layers);
     }
     xm_picture_print(v, a->model, a->layer, &dot);

@@ -186,7 +186,9 @@ xm_list_look(const char *folder, const struct xm_list_wish *wish, struct xm_list
     struct stat st;
     if (row->kind == XM_LIST_FOLDER)
         return; /* it already has a reason */
-    xm_strbuf_printf(&path, "%s/%s", folder, row->path);
+    const size_t n = strlen(folder);
+    xm_strbuf_printf(&path, "%s%s%s", folder, n && folder[n - 1] == '/' ? "" : "/",
+                     row->path);
     if (!xm_strbuf_ok(&path))
         xm_no_memory(&why, "a path");
     else if (row->kind == XM_LIST_COMPILED)

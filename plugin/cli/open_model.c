@@ -384,7 +384,8 @@ try_import(struct xm_cli_model *m, const struct xm_cli_target *t,
         s = import(m, t, &from, properties, n, err);
     if (*is_one && s == XM_OK && !(options && options->sampled_logits))
         s = xm_fail(err, XM_UNSUPPORTED,
-                    "a compiled model can be used only by generate, chat and bench: give "
+                    "a compiled model can be used only by generate, chat, serve and "
+                    "bench: give "
                     "the model itself");
     xm_import_close(&from);
     if (s != XM_OK)

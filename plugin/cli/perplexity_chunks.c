@@ -20,6 +20,7 @@ struct run {
     struct xm_token_runner *runner;
     int32_t *ids; /* of the current chunk */
     double start;
+    bool has_printed; /* the scorer's text about a chunk */
     /* an incomplete line is on the terminal, so that no other line is printed */
     bool line_stands;
 };
@@ -79,6 +80,7 @@ tell_chunk(struct run *r, uint32_t done)
         say_duration(r);
     r->line_stands = stands;
     xm_cli_line_is_open(s->leaves_line_open);
+    r->has_printed = true;
     s->chunk(s->ctx, done);
     fflush(stdout);
 }
@@ -151,7 +153,7 @@ xm_chunks_run(const struct xm_cli_model *m, const struct xm_chunks *chunks,
         xm_cli_release_interrupt();
     }
     xm_progress_clear();
-    if (r.start > 0.0 && scorer->chunk && scorer->leaves_line_open)
+    if (r.has_printed && scorer->chunk && scorer->leaves_line_open)
         putchar('\n');
     xm_cli_line_is_open(false);
     xm_token_runner_destroy(r.runner);

@@ -134,7 +134,7 @@ is_same(const struct xm_rates *a, const struct xm_rates *b)
     return a->source == b->source && a->read == b->read && a->multiply == b->multiply;
 }
 
-/* Prints "  a770: kernels read 420 GB/s and multiply 34.4 T/s, taken as 75 and 25 % of its
+/* Prints "  a770: kernels read 420 GB/s and multiply-add 34.4 TFLOP/s, taken as 75 and 25 % of its
  * specifications". */
 static void
 print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
@@ -146,7 +146,7 @@ print_rates(struct xm_lines *o, const struct xm_rates *r, const char *name)
                  100.0 * xm_usual_read_share, 100.0 * xm_usual_multiply_share);
     xm_lines_add(o, "  %s: kernels read %.4g GB/s", name, r->read / 1e9);
     if (r->multiply > 0.0)
-        xm_lines_add(o, " and multiply %.3g T/s", r->multiply / 1e12);
+        xm_lines_add(o, " and multiply-add %.3g TFLOP/s", r->multiply / 1e12);
     xm_lines_add(o, "%s%s%s\n", shares, r->is_beside ? " beside the others" : "",
                  r->source == XM_RATES_MEASURED ? ", as 'xemoe bench' measured" : "");
 }

@@ -51,6 +51,8 @@ xm_suggest_for(const char *word, size_t n)
     return (struct xm_suggestion){.word = word, .n = n, .distance = SIZE_MAX};
 }
 
+/* Returns twice the distance, or 1 if the name begins with the word, so that such a name precedes
+ * one with another letter. SIZE_MAX: too far. */
 static size_t
 distance_of(const struct xm_suggestion *s, const char *name, size_t m)
 {
@@ -60,7 +62,7 @@ distance_of(const struct xm_suggestion *s, const char *name, size_t m)
     if (s->n >= 3 && m > s->n && strncasecmp(name, s->word, s->n) == 0)
         return 1;
     const size_t n = distance(s->word, s->n, name, m);
-    return 3 * n <= longer ? n : SIZE_MAX;
+    return 3 * n <= longer ? 2 * n : SIZE_MAX;
 }
 
 void

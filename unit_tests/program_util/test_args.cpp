@@ -257,6 +257,7 @@ TEST(Suggestions, AreTheNearestName)
         /* exchanged letters; the first match wins */
         {"modle", "model mode models", "model"},
         {"gen", "generate bench", "generate"}, /* a prefix */
+        {"b58", "b50 b580", "b580"},           /* a prefix before another letter */
         {"ge", "generate bench", nullptr},     /* too short for a prefix */
         {"chatter", "chat bench", nullptr},    /* three letters of seven differ */
         {"x", "xy", nullptr},
