@@ -90,6 +90,19 @@ int_of(double v)
     return v >= 9.2e18 ? INT64_MAX : (int64_t)v;
 }
 
+/* The root rounded down, exact also above 2^53, where f64 rounds x; 0 for a negative x. */
+static int64_t
+root_int(int64_t x)
+{
+    const uint64_t n = x > 0 ? (uint64_t)x : 0;
+    uint64_t r = (uint64_t)sqrt((double)n);
+    while (r * r > n)
+        r--;
+    while ((r + 1) * (r + 1) <= n)
+        r++;
+    return (int64_t)r;
+}
+
 /* a / b rounded toward zero, or down if `down`; INT64_MIN / -1 wraps. b is not 0. */
 static int64_t
 divide_ints(int64_t a, int64_t b, bool down)
@@ -295,7 +308,7 @@ unary_int(const struct xm_eval_call *c, int64_t x, int64_t *out)
         *out = x;
         return XM_OK;
     case XM_OP_SQRT:
-        *out = int_of(sqrt((double)x));
+        *out = root_int(x);
         return XM_OK;
     default:
         return xm_fail(c->err, XM_UNSUPPORTED, "it is not defined on integers");

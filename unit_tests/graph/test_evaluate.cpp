@@ -45,6 +45,14 @@ TEST_F(Evaluate, IntegersWrapAtTheirWidth)
         (Ints{INT32_MIN}));
 }
 
+TEST_F(Evaluate, RootsOfIntegersAreRoundedDown)
+{
+    const int64_t k = 3037000499; /* the root of the largest integer */
+    const Ints v = {0, 3, 4, k * k, k * k - 1, INT64_MAX, ((int64_t)1 << 62) - 1};
+    EXPECT_EQ(ints_of(value(op(XM_OP_SQRT, {in(ints({7}, v))}))),
+              (Ints{0, 1, 2, k, k - 1, k, ((int64_t)1 << 31) - 1}));
+}
+
 /* f32 holds integers up to 2^24, and f64 up to 2^53. */
 TEST_F(Evaluate, IntegersBeyondThoseOfFloatsAreExact)
 {
