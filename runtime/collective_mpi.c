@@ -113,10 +113,10 @@ open_module(void)
 }
 
 enum xm_status
-xm_mpi_create(struct xm_collective **out, struct xm_error *err)
+xm_mpi_create(const bool *members, struct xm_collective **out, struct xm_error *err)
 {
     pthread_once(&mpi.once, open_module);
-    return mpi.module ? mpi.module->create(out, err)
+    return mpi.module ? mpi.module->create(members, out, err)
                       : xm_fail(err, mpi.err.status, "%s", mpi.err.text);
 }
 

@@ -23,11 +23,14 @@ uint32_t xm_mpi_ranks(uint32_t *rank);
  * is not known. */
 uint32_t xm_mpi_local_rank(void);
 
-/* Creates a group of all processes of the job and returns this process's collective. Every process
- * must create the same groups in the same order. The first call starts MPI, unless the program has
- * started it. XM_UNSUPPORTED: the module or MPI's library is not installed, or the job has more
- * than XM_MOST_RANKS processes. */
-enum xm_status xm_mpi_create(struct xm_collective **out, struct xm_error *err);
+/* Creates a group of processes of the job and returns this process's collective; NULL: this process
+ * is not a member. `members` says for each process, by its rank in the job, whether it is one;
+ * NULL: all are. Failures name a process by its rank in the job. Every process must create the same
+ * groups in the same order. The first call starts MPI, unless the program has started it.
+ * XM_UNSUPPORTED: the module or MPI's library is not installed, or the job has more than
+ * XM_MOST_RANKS processes. */
+enum xm_status xm_mpi_create(const bool *members, struct xm_collective **out,
+                             struct xm_error *err);
 void xm_mpi_free(struct xm_collective *c); /* NULL is allowed */
 
 /* Call before the process ends. exit_code 0: waits until the other processes end, too; else ends

@@ -91,6 +91,12 @@ const std::vector<Way> all_ways = {{"tensor", "CPU,CPU"},
                                    {"tensor", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
                                    {"expert", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
                                    {"layer", "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
+                                   {"tensor", "MESH:CPU,CPU,CPU(1,0,1)"},
+                                   {"expert", "MESH:CPU,CPU(0.99,0.01)"},
+                                   {"layer", "MESH:CPU,CPU(0.99,0.01)"},
+                                   {"tensor", "MESH:CPU,CPU,CPU(0.005,0.99,0.005)"},
+                                   {"expert", "MESH:CPU,CPU,CPU,CPU(0,1,2,0)"},
+                                   {"layer", "MESH:CPU,CPU,CPU(0,3,1)"},
                                    {"tensor", "REFERENCE,REFERENCE"},
                                    {"expert", "REFERENCE,REFERENCE"},
                                    {"layer", "REFERENCE,REFERENCE"}};
@@ -260,6 +266,33 @@ TEST(MeshPlan, TakesSharesAndUnits)
               3 * p.number("/ranks/1/memory/experts"));
     EXPECT_TRUE(p.at("/forecast/token"));
     EXPECT_FALSE(plan({"--device-as", "2xbmg"}).at("/forecast"));
+}
+
+TEST(MeshPlan, LeavesDevicesWithoutAShareOut)
+{
+    const Json p = plan({"--device-as", "b580,a770,b580(1,0,1)"});
+    EXPECT_EQ(p.text("/ranks/1/device"), "b580");
+    EXPECT_FALSE(p.at("/ranks/2"));
+    const Outcome o = run({"plan", qwen, "--device-as", "a770,b580(0,1)"});
+    EXPECT_NE(o.out.find(" on 1 device: "), std::string::npos) << o.out;
+    EXPECT_NE(o.out.find("the only device with a share of the model runs all of it\n"),
+              std::string::npos);
+}
+
+/* Its exchanges and those of two devices are the same. */
+TEST_F(Mesh, ADeviceWithoutAShareTakesNoPart)
+{
+    const Words words = {"generate", "-m", qwen, "--ids", "5,77", "-n", "4", "-v"};
+    const Outcome o = run(on("CPU,NOWHERE_BUT_HERE,CPU(1,0,1)", words));
+    EXPECT_EQ(o.code, 4) << "names are checked";
+    const std::string said = "CPU.1 has the share 0 of the model: it is not used\n";
+    const std::string only = out(on("CPU", words));
+    for (const char *devices : {"CPU.0,CPU.1,CPU.2(1,0,1)", "CPU.0,CPU.1(1,0)"}) {
+        const Outcome of = run(on(devices, words), {"XM_SUB_DEVICES=3"});
+        EXPECT_EQ(of.code, 0) << of.err;
+        EXPECT_EQ(of.out, only);
+        EXPECT_EQ(::count(of.err, said), 1u) << of.err;
+    }
 }
 
 TEST(MeshPlan, OfExpertsAndLayersSaysWhatEachRankHolds)
@@ -644,7 +677,11 @@ TEST_P(MeshMistakes, GetOneSentence)
 const ::Mistake mistakes[] = {
     {"OneDevice", {"-d", "MESH:REFERENCE"}, 2, "a mesh is of two devices or more"},
     {"NoDevice", {"-d", "REFERENCE,NOWHERE"}, 4, "NOWHERE"},
-    {"Shares", {"-d", "REFERENCE,REFERENCE(1)"}, 2, "takes as many shares above 0"},
+    {"Shares",
+     {"-d", "REFERENCE,REFERENCE(1)"},
+     2,
+     "takes as many shares, one of them above 0"},
+    {"NoShares", {"-d", "REFERENCE,REFERENCE(0,0)"}, 2, "the shares '(0,0)' are all 0"},
     {"TooManyForLayers",
      {"-d",
       "REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,REFERENCE,"

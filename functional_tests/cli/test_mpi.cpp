@@ -115,7 +115,11 @@ const std::vector<Way> golden_ways = {{"tensor", 2, "CPU"},
                                       {"expert", 3, "CPU"},
                                       {"tensor", 4, "CPU"},
                                       {"layer", 4, "CPU"},
-                                      {"expert", 4, "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"}};
+                                      {"expert", 4, "MESH:CPU,CPU,CPU,CPU(4,1,2,1)"},
+                                      {"tensor", 2, "MESH:CPU(0,1)"},
+                                      {"layer", 3, "MESH:CPU(1,0,2)"},
+                                      {"expert", 4, "MESH:CPU(0,2,0,1)"},
+                                      {"tensor", 3, "MESH:CPU(0.99,0,0.01)"}};
 INSTANTIATE_TEST_SUITE_P(EveryModel, MpiGolden,
                          testing::ValuesIn(dealt(some(mesh_models, 3), golden_ways, 1)));
 
@@ -165,6 +169,49 @@ TEST_F(Mpi, TextsInParallelAreThoseOfOneProcess)
             EXPECT_EQ(b.number(text + "/reused"), a.number(text + "/reused"));
         }
     }
+}
+
+/* A process whose share is 0 ends with the others and does all that they do without a part of the
+ * model, even if it is the first, which prints. */
+TEST_F(Mpi, AProcessWithoutAShareHasTheSameTexts)
+{
+    folder.write("prompts.txt", "Once upon a time\nThe little girl\nOne day a dog\n");
+    const Words parallel = {"-f", folder.path + "/prompts.txt", "--parallel", "2"};
+    for (const char *split : {"tensor", "layer"}) {
+        for (const Words &which : {long_prompt(), parallel}) {
+            Words words = {"generate", "-m", qwen, "--precision", "f32", "--split",
+                           split,      "-n", "12", "--temp",      "0",   "--json"};
+            words.insert(words.end(), which.begin(), which.end());
+            const auto ids = [&](const char *device, const Settings &settings) {
+                Words all = words;
+                all.insert(all.end(), {"-d", device});
+                const Outcome o = run(all, settings);
+                EXPECT_EQ(o.code, 0) << o.err;
+                const Json json(o.out);
+                return json.at("/texts/0") ? json.ids("/texts/2/ids") : json.ids("/ids");
+            };
+            const Ids one = ids("CPU", {});
+            EXPECT_FALSE(one.empty());
+            for (const auto &[n, device] : {std::pair(2, "MESH:CPU(0,1)"),
+                                            {2, "MESH:CPU(1,0)"},
+                                            {3, "MESH:CPU(0,1,2)"}})
+                EXPECT_EQ(ids(device, job(n)), one) << split << device;
+        }
+    }
+}
+
+/* It has no weights and launches no kernels. */
+TEST_F(Mpi, AProcessWithoutAShareHasNothingToDo)
+{
+    const auto facts = [&](const char *device) {
+        const Json json(run(generation(qwen, {"-d", device}), job(2)).out);
+        return std::pair(json.number("/memory/weights"),
+                         json.number("/last_run/launches"));
+    };
+    const auto [all_bytes, all_launches] = facts("MESH:CPU(1,0)");
+    EXPECT_GT(all_bytes, 0);
+    EXPECT_GT(all_launches, 0);
+    EXPECT_EQ(facts("MESH:CPU(0,1)"), std::pair(0.0, 0.0));
 }
 
 /* mpirun gives standard input to the first process, which passes prompt and lines to the others.
@@ -337,8 +384,11 @@ TEST_F(Mpi, OneThatIsKilledEndsAll)
  * process does not wait for it. */
 TEST_F(Mpi, OneThatEndsEarlyEndsAll)
 {
-    for (const char *split : {"tensor", "layer"}) {
-        const Outcome o = run(generation(qwen, {"--ignore-eos"}, split),
+    for (const auto &[split, device] : {std::pair("tensor", "CPU"),
+                                        {"layer", "CPU"},
+                                        {"tensor", "MESH:CPU(1,0)"},
+                                        {"tensor", "MESH:CPU(0,1)"}}) {
+        const Outcome o = run(generation(qwen, {"--ignore-eos", "-d", device}, split),
                               job_with(folder, "set -- \"$@\" -n 2", 2));
         EXPECT_NE(o.code, 0);
         EXPECT_NE(o.err.find("rank 1: the process has ended while others still run"),
@@ -351,9 +401,13 @@ TEST_F(Mpi, OneThatEndsEarlyEndsAll)
  * the failed process has not read are dropped. */
 TEST_F(Mpi, ADeviceThatFailsInARunEndsAll)
 {
-    for (const char *split : {"tensor", "layer"})
-        for (int rank = 0; rank < 3; rank++) {
-            const Outcome o = run(generation(gpt_oss, long_prompt(), split),
+    for (const auto &[split, device, first] : {std::tuple("tensor", "CPU", 0),
+                                               {"layer", "CPU", 0},
+                                               {"tensor", "MESH:CPU(0,1,1)", 1}})
+        for (int rank = first; rank < 3; rank++) {
+            Words words = long_prompt();
+            words.insert(words.end(), {"-d", device});
+            const Outcome o = run(generation(gpt_oss, words, split),
                                   job_with(folder,
                                            "export OPENCL_LAYERS=" XM_FAULT_LAYER
                                            " XM_OPENCL_FAIL=clEnqueueNDRangeKernel:60",

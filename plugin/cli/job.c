@@ -35,7 +35,7 @@ xm_mpi_job_share(enum xm_status own, struct xm_strbuf *text, struct xm_error *er
         return own;
     if (!job) {
         struct xm_error why = {0};
-        const enum xm_status s = xm_mpi_create(&job, own == XM_OK ? err : &why);
+        const enum xm_status s = xm_mpi_create(NULL, &job, own == XM_OK ? err : &why);
         if (s != XM_OK)
             return own == XM_OK ? s : own;
     }

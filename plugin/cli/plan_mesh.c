@@ -111,6 +111,8 @@ parse_devices(const struct xm_plan_args *a, const char *given,
         memcpy(out->name[0], names, list.n + 1);
     } else if (s == XM_OK)
         s = xm_mesh_parse(names, 0, out, err);
+    if (s == XM_OK)
+        xm_mesh_leave_out(out);
     xm_strbuf_free(&list);
     return s;
 }
@@ -339,7 +341,9 @@ print_link(struct xm_lines *o, const char *whose, const struct xm_link *l)
 static void
 print_exchanges(struct xm_lines *o, const struct xm_mesh_plan *p)
 {
-    if (p->n_exchanges == 0)
+    if (p->devices.n == 1)
+        xm_lines_add(o, "the only device with a share of the model runs all of it\n");
+    else if (p->n_exchanges == 0)
         xm_lines_add(o, "nothing is split: each device would run the whole model, "
                         "because messages would cost\nmore time than they save; give "
                         "--split tensor to split the model anyway\n");
@@ -364,11 +368,12 @@ print_text(const struct xm_plan_args *a, const struct planned *r,
     char types[32];
     xm_cli_add_name(&model, a->model);
     xm_lines_add(&o,
-                 "%s on %u devices: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
+                 "%s on %u device%s: context %" PRIu64 ", chunk %u, KV cache %s, %" PRIu64
                  " request%s\n\nMiB:\n",
-                 xm_strbuf_text(&model), p->devices.n, first->wish.context,
-                 first->decided.ubatch, xm_plan_cache_types(&first->decided, types),
-                 first->wish.requests, xm_plural(first->wish.requests));
+                 xm_strbuf_text(&model), p->devices.n, xm_plural(p->devices.n),
+                 first->wish.context, first->decided.ubatch,
+                 xm_plan_cache_types(&first->decided, types), first->wish.requests,
+                 xm_plural(first->wish.requests));
     xm_strbuf_free(&model);
     xm_table_head(&o, &ranks_table);
     for (uint32_t i = 0; i < p->devices.n;)

@@ -23,20 +23,30 @@ struct run {
     struct xm_error why; /* the first failure; in an MPI job this process's */
 };
 
+/* Ends a run whose status is s so far for the members of c: it fails in all if it fails in one. */
+static enum xm_status
+end_run(struct xm_collective *c, enum xm_status s, struct xm_error *err)
+{
+    if (s == XM_OK && c->ops->end_run)
+        s = c->ops->end_run(c, err);
+    if (s != XM_OK)
+        c->ops->leave(c, err);
+    return s;
+}
+
 static void
 run_rank(size_t rank, size_t worker, void *ctx)
 {
     struct run *r = ctx;
     struct xm_error err = {0};
-    struct xm_collective *c = r->mesh->end[rank];
+    struct xm_collective *end = r->mesh->end[rank], *job = r->mesh->job;
     (void)worker;
     enum xm_status s = r->fn((uint32_t)rank, r->ctx, &err);
-    if (s == XM_OK && c->ops->end_run)
-        s = c->ops->end_run(c, &err);
-    if (s == XM_OK)
-        return;
-    c->ops->leave(c, &err);
-    if (!r->mesh->group)
+    if (end)
+        s = end_run(end, s, &err);
+    if (job && job != end) /* after the ranks, whose results the other processes get */
+        s = end_run(job, s, &err);
+    if (s != XM_OK && job)
         r->why = err;
 }
 
@@ -126,7 +136,7 @@ xm_mesh_level_all(struct xm_mesh *m, uint64_t (*past)(uint32_t rank, void *ctx),
                   void (*shorten)(uint32_t rank, uint64_t past, void *ctx), void *ctx)
 {
     pthread_mutex_lock(&m->lock);
-    xm_mesh_level(m->group ? NULL : m->end[0], m->n, past, shorten, ctx);
+    xm_mesh_level(m->job, m->n, past, shorten, ctx);
     pthread_mutex_unlock(&m->lock);
 }
 
@@ -151,6 +161,14 @@ mesh_get_property(struct xm_compiled *c, const char *key, struct xm_strbuf *out,
     return XM_OK;
 }
 
+/* Returns the number of this process's i-th rank, by which messages name it: in an MPI job that of
+ * the process. */
+static uint32_t
+number_of(const struct xm_mesh *m, uint32_t i)
+{
+    return m->job ? m->job->rank : m->end[i]->rank;
+}
+
 static void
 mesh_print(struct xm_compiled *c, struct xm_strbuf *out)
 {
@@ -160,7 +178,7 @@ mesh_print(struct xm_compiled *c, struct xm_strbuf *out)
         struct xm_strbuf device = {0};
         (void)m->rank[i]->ops->get_property(m->rank[i], "EXECUTION_DEVICES", &device,
                                             NULL);
-        xm_strbuf_printf(out, "rank %u, %s:\n", m->end[i]->rank, xm_strbuf_text(&device));
+        xm_strbuf_printf(out, "rank %u, %s:\n", number_of(m, i), xm_strbuf_text(&device));
         xm_strbuf_free(&device);
         m->rank[i]->ops->print(m->rank[i], out);
     }
@@ -180,11 +198,11 @@ enum xm_status
 xm_mesh_agree(struct xm_mesh *m, const struct xm_error *own, struct xm_error *err)
 {
     struct xm_bytes all[XM_MOST_RANKS];
-    struct xm_collective *c = m->end[0];
+    struct xm_collective *c = m->job;
     const struct xm_bytes mine = {(const uint8_t *)own, sizeof(*own)};
     struct xm_error first = *own;
     pthread_mutex_lock(&m->lock);
-    if (!m->group && meet_between_runs(c, mine, all, &first) == XM_OK)
+    if (c && meet_between_runs(c, mine, all, &first) == XM_OK)
         for (uint32_t r = c->ranks; r-- > 0;) {
             struct xm_error of = *own;
             if (all[r].n == sizeof(of))
@@ -205,12 +223,12 @@ all_say(struct xm_mesh *m, bool own)
 {
     const uint8_t byte = own;
     struct xm_bytes all[XM_MOST_RANKS];
-    struct xm_collective *c = m->end[0];
+    struct xm_collective *c = m->job;
     bool is_so = own;
     pthread_mutex_lock(&m->lock);
-    if (!m->group)
+    if (c)
         is_so = meet_between_runs(c, (struct xm_bytes){&byte, 1}, all, NULL) == XM_OK;
-    for (uint32_t r = 0; r < c->ranks && !m->group && is_so; r++)
+    for (uint32_t r = 0; c && r < c->ranks && is_so; r++)
         is_so = all[r].n == 1 && all[r].p[0];
     pthread_mutex_unlock(&m->lock);
     return is_so;
@@ -302,8 +320,9 @@ mesh_destroy(struct xm_compiled *c)
         xm_compiled_unref(m->rank[i]);
     xm_compiled_unref(m->whole);
     xm_workers_free(m->threads);
-    if (!m->group)
+    if (!m->group && m->end[0] != m->job)
         xm_mpi_free(m->end[0]);
+    xm_mpi_free(m->job);
     xm_rank_group_free(m->group);
     pthread_mutex_destroy(&m->lock);
     xm_free(m->devices);
@@ -335,6 +354,7 @@ struct build {
     uint32_t n_properties;
     const struct xm_compile_options *options;
     struct xm_mesh *mesh;
+    /* [number_of()]; of an MPI job those of all processes, also with the share 0 */
     const struct xm_mesh_devices *devices;
     struct xm_mesh_parts parts;
 };
@@ -343,7 +363,7 @@ struct build {
 static const char *
 device_of(const struct build *b, uint32_t i)
 {
-    return b->devices->name[b->mesh->end[i]->rank];
+    return b->devices->name[number_of(b->mesh, i)];
 }
 
 /* Compiles for the device of this process's i-th rank: if out is &mesh->whole the whole model, else
@@ -363,7 +383,7 @@ compile_on(struct build *b, uint32_t i, struct xm_compiled **out, struct xm_erro
     enum xm_status s = xm_core_compile(b->core, g, device_of(b, i), b->properties,
                                        b->n_properties, &own, out, err);
     if (s != XM_OK)
-        xm_error_prefix(err, "rank %u", b->parts.end->rank);
+        xm_error_prefix(err, "rank %u", number_of(b->mesh, i));
     return s;
 }
 
@@ -386,25 +406,38 @@ make_threads(struct xm_mesh *m, const struct build *b, struct xm_error *err)
     return XM_OK;
 }
 
-/* Sets up one process of an MPI job, which has one rank. XM_UNSUPPORTED: MPI counts other processes
- * than the environment. */
+/* Sets up one process of an MPI job, which has one rank, or none if its share is 0. XM_UNSUPPORTED:
+ * MPI counts other processes than the environment. */
 static enum xm_status
-join_processes(struct xm_mesh *m, const struct xm_mesh_devices *d, struct xm_error *err)
+join_processes(struct xm_mesh *m, struct build *b, struct xm_error *err)
 {
-    XM_TRY(xm_mpi_create(&m->end[0], err));
-    if (m->end[0]->ranks != d->n)
+    const struct xm_mesh_devices *d = b->devices;
+    bool is_member[XM_MOST_RANKS];
+    XM_TRY(xm_mpi_create(NULL, &m->job, err));
+    if (m->job->ranks != d->n)
         return xm_fail(
             err, XM_UNSUPPORTED,
             "by the environment the job has %u processes, by MPI %u: is mpirun "
             "another MPI's?",
-            d->n, m->end[0]->ranks);
+            d->n, m->job->ranks);
+    for (uint32_t r = d->n; r-- > 0;) {
+        is_member[r] = d->share[r] > 0.0;
+        b->parts.is_idle[r] = !is_member[r];
+        b->parts.first = is_member[r] ? r : b->parts.first;
+    }
+    if (b->parts.devices->n < d->n) {
+        b->parts.job = m->job;
+        XM_TRY(xm_mpi_create(is_member, &m->end[0], err));
+    } else {
+        m->end[0] = m->job;
+    }
     m->n = 1;
     m->threads = xm_workers_create(1);
     return m->threads ? XM_OK : xm_no_memory(err, "a mesh's threads");
 }
 
 static enum xm_status
-new_mesh(const struct build *b, const char *list, bool is_job, struct xm_mesh **out,
+new_mesh(struct build *b, const char *list, bool is_job, struct xm_mesh **out,
          struct xm_error *err)
 {
     struct xm_mesh *m = xm_calloc(1, sizeof(*m));
@@ -415,7 +448,7 @@ new_mesh(const struct build *b, const char *list, bool is_job, struct xm_mesh **
     m->devices = xm_strdup(list);
     enum xm_status s = m->devices ? XM_OK : xm_no_memory(err, "a mesh");
     if (s == XM_OK)
-        s = is_job ? join_processes(m, b->devices, err) : make_threads(m, b, err);
+        s = is_job ? join_processes(m, b, err) : make_threads(m, b, err);
     if (s == XM_OK)
         *out = m;
     else
@@ -571,12 +604,12 @@ check_processes(const struct build *b, struct xm_error *err)
     struct xm_error lost = {0};
     if (!xm_strbuf_ok(&text)) {
         xm_no_memory(&lost, "a mesh");
-        b->mesh->end[0]->ops->leave(b->mesh->end[0], &lost);
+        b->mesh->job->ops->leave(b->mesh->job, &lost);
     }
     const enum xm_status s =
         xm_strbuf_ok(&text)
             ? xm_collective_agree(
-                  b->mesh->end[0], (struct xm_bytes){(const uint8_t *)text.text, text.n},
+                  b->mesh->job, (struct xm_bytes){(const uint8_t *)text.text, text.n},
                   "model, kind of device, version of xemoe, way to split it, "
                   "type of messages or --ubatch",
                   err)
@@ -597,59 +630,101 @@ debug_exchanges(const struct xm_mesh *m)
     }
 }
 
+/* Reads the names of the devices and leaves out those with the share 0: in a mesh of one process as
+ * if they were not named, in an MPI job only of `ranks`, because each process has one. */
+static enum xm_status
+find_devices(const struct xm_core *c, const char *list, struct xm_mesh_devices *all,
+             struct xm_mesh_devices *ranks, struct xm_error *err)
+{
+    uint32_t own;
+    const uint32_t processes = xm_mpi_ranks(&own);
+    const bool is_job = processes > 1;
+    XM_TRY(xm_mesh_parse(list, is_job ? processes : 0, all, err));
+    if (is_job) {
+        take_own_device(c, all->name[own]);
+        xm_debug(XM_DEBUG_DISPATCH, "rank %u has device %s", own, all->name[own]);
+    }
+    for (uint32_t i = 0; i < all->n; i++) {
+        if (all->share[i] == 0.0 && (!is_job || i == own))
+            xm_log(XM_LOG_INFO, "%s has the share 0 of the model: it is not used",
+                   all->name[i]);
+    }
+    *ranks = *all;
+    xm_mesh_leave_out(ranks);
+    if (!is_job)
+        *all = *ranks;
+    return XM_OK;
+}
+
+/* Compiles the ranks of this process, and checks that they, and all processes of a job, agree. */
+static enum xm_status
+build_mesh(struct build *b, struct xm_graph *g, struct xm_error *err)
+{
+    struct xm_mesh *m = b->mesh;
+    enum xm_status s = compile_ranks(b, g, err);
+    if (s == XM_OK)
+        s = check_ports(b, err);
+    if (s == XM_OK)
+        s = check_chunks(b, err);
+    m->exchanges = b->parts.exchanges;
+    xm_free(b->parts.exchange_kinds);
+    if (s == XM_OK && m->job)
+        s = check_processes(b, err);
+    else if (m->job)
+        m->job->ops->leave(m->job, err); /* check_processes of the others fails */
+    if (s == XM_OK) {
+        take_facts(m);
+        debug_exchanges(m);
+    }
+    return s;
+}
+
+static enum xm_status
+compile_for(struct build *b, struct xm_graph *g, const char *list, bool is_job,
+            struct xm_compiled **out, struct xm_error *err)
+{
+    enum xm_status s = find_wish(b->core, b->parts.devices, is_job, b->properties,
+                                 b->n_properties, &b->parts.wish, err);
+    b->parts.wish.shows_exchanges = b->options && b->options->keep_graph;
+    b->parts.wish.shows_inner = b->options && b->options->shows_inner;
+    if (s == XM_OK)
+        s = new_mesh(b, list, is_job, &b->mesh, err);
+    if (s != XM_OK) {
+        xm_graph_destroy(g);
+        return s;
+    }
+    s = build_mesh(b, g, err);
+    if (s == XM_OK)
+        *out = &b->mesh->base;
+    else
+        mesh_destroy(&b->mesh->base);
+    return s;
+}
+
 enum xm_status
 xm_mesh_compile(const struct xm_core *c, struct xm_graph *g, const char *list,
                 const struct xm_property *properties, uint32_t n_properties,
                 const struct xm_compile_options *options, struct xm_compiled **out,
                 struct xm_error *err)
 {
-    struct xm_mesh_devices *devices = xm_calloc(1, sizeof(*devices));
-    struct xm_mesh *m = NULL;
+    struct xm_mesh_devices *devices = xm_calloc(2, sizeof(*devices));
     struct build b = {.core = c,
                       .properties = properties,
                       .n_properties = n_properties,
                       .options = options,
                       .devices = devices,
-                      .parts.devices = devices};
+                      .parts.devices = devices + 1};
     uint32_t own;
-    const uint32_t processes = xm_mpi_ranks(&own);
-    const bool is_job = processes > 1;
-    enum xm_status s = devices ? xm_mesh_parse(list, is_job ? processes : 0, devices, err)
+    const bool is_job = xm_mpi_ranks(&own) > 1;
+    enum xm_status s = devices ? find_devices(c, list, devices, devices + 1, err)
                                : xm_no_memory(err, "a mesh");
-    if (s == XM_OK && is_job)
-        take_own_device(c, devices->name[own]);
-    if (s == XM_OK && is_job)
-        xm_debug(XM_DEBUG_DISPATCH, "rank %u has device %s", own, devices->name[own]);
-    if (s == XM_OK)
-        s = find_wish(c, devices, is_job, properties, n_properties, &b.parts.wish, err);
-    b.parts.wish.shows_exchanges = options && options->keep_graph;
-    b.parts.wish.shows_inner = options && options->shows_inner;
-    if (s == XM_OK)
-        s = new_mesh(&b, list, is_job, &m, err);
-    if (s != XM_OK) {
+    if (s != XM_OK)
         xm_graph_destroy(g);
-        xm_free(devices);
-        return s;
-    }
-    b.mesh = m;
-    s = compile_ranks(&b, g, err);
-    if (s == XM_OK)
-        s = check_ports(&b, err);
-    if (s == XM_OK)
-        s = check_chunks(&b, err);
-    m->exchanges = b.parts.exchanges;
-    xm_free(b.parts.exchange_kinds);
-    if (s == XM_OK && is_job)
-        s = check_processes(&b, err);
-    else if (is_job)
-        m->end[0]->ops->leave(m->end[0], err); /* check_processes of the others fails */
-    if (s == XM_OK) {
-        take_facts(m);
-        debug_exchanges(m);
-        *out = &m->base;
-    } else {
-        mesh_destroy(&m->base);
-    }
+    else if (devices->n == 1)
+        s = xm_core_compile(c, g, devices->name[0], properties, n_properties, options,
+                            out, err);
+    else
+        s = compile_for(&b, g, list, is_job, out, err);
     xm_free(devices);
     return s;
 }

@@ -13,6 +13,9 @@
  *
  * In an MPI job each process has one rank. All processes run the same program with the same
  * arguments, and choose the same tokens, because the logits of all ranks are bit-identical.
+ *
+ * A device whose share is 0 is not used. In an MPI job its process must choose the same tokens, so
+ * it gets the results of the first rank; the exchanges of the model are among the others.
  */
 #ifndef XM_PLUGIN_MESH_MESH_H
 #define XM_PLUGIN_MESH_MESH_H
@@ -30,11 +33,15 @@ extern "C" {
 struct xm_mesh {
     struct xm_compiled base; /* first */
     uint32_t n;              /* ranks of this process: all ranks, or one in an MPI job */
-    struct xm_compiled *rank[XM_MOST_RANKS];  /* one reference to each         */
-    bool is_again[XM_MOST_RANKS];             /* an earlier rank has the same device */
-    struct xm_collective *end[XM_MOST_RANKS]; /* [n] by which a rank exchanges values */
-    /* owns end[]; NULL: an MPI job, in which end[0] is made by xm_mpi_create */
+    struct xm_compiled *rank[XM_MOST_RANKS]; /* one reference to each         */
+    bool is_again[XM_MOST_RANKS];            /* an earlier rank has the same device */
+    /* [n] by which a rank exchanges values; NULL: its share is 0 */
+    struct xm_collective *end[XM_MOST_RANKS];
+    /* owns end[]; NULL: an MPI job, in which xm_mpi_create makes end[0] */
     struct xm_rank_group *group;
+    /* of all processes of an MPI job, also those with the share 0; without such processes it is
+     * end[0]. NULL: all ranks are in this process. */
+    struct xm_collective *job;
     struct xm_workers *threads; /* a thread for each rank */
     /* the unsplit model on device 0, for xm_infer_ops.check; NULL: not kept */
     struct xm_compiled *whole;

@@ -47,8 +47,8 @@ fail_shares(const struct xm_mesh_devices *d, const char *shares, const char *why
             struct xm_error *err)
 {
     return xm_fail(err, XM_INVALID,
-                   "the shares '(%.60s' %s: a mesh of %u devices takes as many shares "
-                   "above 0, as in GPU.0,GPU.1(0.7,0.3)",
+                   "the shares '(%.60s' %s: a mesh of %u devices takes as many shares, "
+                   "one of them above 0, as in GPU.0,GPU.1(0.7,0.3)",
                    shares, why, d->n);
 }
 
@@ -57,6 +57,7 @@ static enum xm_status
 parse_shares(struct xm_mesh_devices *d, const char *shares, struct xm_error *err)
 {
     const char *at = shares;
+    double sum = 0.0;
     if (!strchr(shares, ')'))
         return fail_shares(d, shares, "lack the ')' at their end", err);
     for (uint32_t i = 0; i < d->n; i++, at++) {
@@ -65,15 +66,17 @@ parse_shares(struct xm_mesh_devices *d, const char *shares, struct xm_error *err
         d->share[i] = xm_parse_double(at, &end);
         if (end == at || (*end != ',' && *end != ')'))
             return fail_shares(d, shares, "are no list of numbers", err);
-        if (!(d->share[i] > 0.0) || !isfinite(d->share[i]))
-            return fail_shares(d, shares,
-                               "hold a number that is 0, negative or not finite", err);
+        if (!(d->share[i] >= 0.0) || !isfinite(d->share[i]))
+            return fail_shares(d, shares, "hold a number that is negative or not finite",
+                               err);
         if (*end != wanted)
             return fail_shares(d, shares, "are too few or too many", err);
+        sum += d->share[i];
         at = end;
     }
-    return *at == '\0' ? XM_OK
-                       : fail_shares(d, shares, "have text behind their ')'", err);
+    if (*at != '\0')
+        return fail_shares(d, shares, "have text behind their ')'", err);
+    return sum > 0.0 ? XM_OK : fail_shares(d, shares, "are all 0", err);
 }
 
 enum xm_status
@@ -100,4 +103,17 @@ xm_mesh_parse(const char *list, uint32_t ranks, struct xm_mesh_devices *out,
                        "as MESH:GPU.0,GPU.1",
                        list);
     return *at == '(' ? parse_shares(out, at + 1, err) : XM_OK;
+}
+
+void
+xm_mesh_leave_out(struct xm_mesh_devices *d)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->n; i++) {
+        if (d->share[i] == 0.0)
+            continue;
+        memmove(d->name[n], d->name[i], XM_DEVICE_NAME);
+        d->share[n++] = d->share[i];
+    }
+    d->n = n;
 }

@@ -146,6 +146,20 @@ find_weight_format(const struct xm_graph *g)
     return xm_weight_tally_most(&tally);
 }
 
+/* Makes the graph of the rank that compiles now, which may have no part of the model. */
+static enum xm_status
+make_part(const struct xm_mesh_parts *p, const struct xm_split *split,
+          struct xm_kept_graph *kept, struct xm_graph **out, struct xm_error *err)
+{
+    if (!p->end)
+        return xm_split_take_results(kept->graph, p->job, p->first, &kept->base, out,
+                                     err);
+    XM_TRY(xm_split_part(split, p->end, &kept->base, out, err));
+    return p->job && p->end->rank == 0
+               ? xm_split_give_results(kept->graph, *out, p->job, p->is_idle, err)
+               : XM_OK;
+}
+
 enum xm_status
 xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
 {
@@ -162,10 +176,12 @@ xm_mesh_take_part(void *parts, struct xm_graph **g, struct xm_error *err)
     for (uint32_t i = 0; i < p->wish.ranks && s == XM_OK; i++)
         s = xm_split_weight_bytes(split, i, &p->weight_bytes[i], err);
     if (s == XM_OK)
-        s = xm_split_part(split, p->end, &kept->base, &part, err);
+        s = make_part(p, split, kept, &part, err);
     if (s == XM_OK) {
         xm_graph_destroy(*g);
         *g = part;
+    } else if (part) {
+        xm_graph_destroy(part);
     }
     xm_split_free(split);
     xm_mapping_unref(&kept->base);

@@ -16,10 +16,16 @@ extern "C" {
 
 /* The data that the compiles of all ranks share. */
 struct xm_mesh_parts {
-    const struct xm_mesh_devices *devices;
+    const struct xm_mesh_devices *devices; /* those of the ranks */
     struct xm_split_wish wish;
-    struct xm_collective *end; /* of the rank that compiles now */
-    uint64_t fingerprint;      /* of the whole model's weights: sizes and first bytes */
+    /* of the rank that compiles now; NULL: a process of an MPI job with the share 0 */
+    struct xm_collective *end;
+    /* Of all processes of an MPI job; NULL: none of them has the share 0. is_idle[r]: process r has
+     * the share 0 and gets the results from process `first`, that of rank 0. */
+    struct xm_collective *job;
+    bool is_idle[XM_MOST_RANKS];
+    uint32_t first;
+    uint64_t fingerprint; /* of the whole model's weights: sizes and first bytes */
     /* Text of xm_split_print for the first part, which the other parts' must equal, and text of
      * xm_split_print_kinds. The caller frees both. */
     char *exchanges, *exchange_kinds;

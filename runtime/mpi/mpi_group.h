@@ -16,7 +16,7 @@
 
 #include "runtime/collective.h"
 
-/* Why a run failed: the rank that failed, and its reason. */
+/* Why a run failed: the rank in the job of the process that failed, and its reason. */
 struct xm_mpi_farewell {
     uint32_t rank;
     struct xm_error why;
@@ -39,9 +39,10 @@ struct xm_mpi_peer {
 struct xm_mpi_group {
     struct xm_collective base; /* first */
     MPI_Comm comm;
-    bool has_heard; /* a meeting of this run has told that a rank has left */
-    bool is_over;   /* a rank has freed its collective: there are no more meetings */
-    bool is_told;   /* a notice in this run has told that a rank has left; see `told` */
+    uint32_t job_rank; /* in MPI_COMM_WORLD: the group may be a part of the job */
+    bool has_heard;    /* a meeting of this run has told that a rank has left */
+    bool is_over;      /* a rank has freed its collective: there are no more meetings */
+    bool is_told; /* a notice in this run has told that a rank has left; see `told` */
     /* told: from the notice; own: sent in this rank's notices */
     struct xm_mpi_farewell told, own;
     uint64_t *sizes;

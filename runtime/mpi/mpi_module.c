@@ -85,7 +85,7 @@ say_farewell(struct xm_mpi_group *g, uint64_t as, const struct xm_error *why)
 {
     struct xm_error ignored = {0};
     uint32_t left;
-    g->own = (struct xm_mpi_farewell){g->base.rank, *why};
+    g->own = (struct xm_mpi_farewell){g->job_rank, *why};
     if (!g->is_told && xm_mpi_send_notices(g, &ignored) != XM_OK)
         return;
     if (tell_sizes(g, as, &left, &ignored) == XM_OK)
@@ -243,19 +243,31 @@ start(struct xm_error *err)
     return s;
 }
 
+/* Makes the group's communicator; g->comm stays MPI_COMM_NULL if this process is no member. */
 static enum xm_status
-fill(struct xm_mpi_group *g, struct xm_error *err)
+make_comm(struct xm_mpi_group *g, const bool *members, struct xm_error *err)
 {
     int rank = 0, ranks = 0;
-    XM_TRY(xm_mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &g->comm), "MPI_Comm_dup", err));
-    XM_TRY(xm_mpi_check(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN),
-                        "MPI_Comm_set_errhandler", err));
-    XM_TRY(xm_mpi_check(MPI_Comm_rank(g->comm, &rank), "MPI_Comm_rank", err));
-    XM_TRY(xm_mpi_check(MPI_Comm_size(g->comm, &ranks), "MPI_Comm_size", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &ranks), "MPI_Comm_size", err));
     if (ranks > XM_MOST_RANKS)
         return xm_fail(err, XM_UNSUPPORTED,
                        "a mesh has at most %d ranks, but this MPI job has %d",
                        XM_MOST_RANKS, ranks);
+    g->job_rank = (uint32_t)rank;
+    const int color = !members || members[rank] ? 0 : MPI_UNDEFINED;
+    return xm_mpi_check(MPI_Comm_split(MPI_COMM_WORLD, color, rank, &g->comm),
+                        "MPI_Comm_split", err);
+}
+
+static enum xm_status
+fill(struct xm_mpi_group *g, struct xm_error *err)
+{
+    int rank = 0, ranks = 0;
+    XM_TRY(xm_mpi_check(MPI_Comm_set_errhandler(g->comm, MPI_ERRORS_RETURN),
+                        "MPI_Comm_set_errhandler", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_rank(g->comm, &rank), "MPI_Comm_rank", err));
+    XM_TRY(xm_mpi_check(MPI_Comm_size(g->comm, &ranks), "MPI_Comm_size", err));
     g->base = (struct xm_collective){&ops, (uint32_t)rank, (uint32_t)ranks};
     g->sizes = xm_calloc((size_t)ranks, sizeof(*g->sizes));
     g->counts = xm_calloc((size_t)ranks, sizeof(*g->counts));
@@ -265,17 +277,19 @@ fill(struct xm_mpi_group *g, struct xm_error *err)
 }
 
 static enum xm_status
-create(struct xm_collective **out, struct xm_error *err)
+create(const bool *members, struct xm_collective **out, struct xm_error *err)
 {
     XM_TRY(start(err));
     struct xm_mpi_group *g = xm_calloc(1, sizeof(*g));
     if (!g)
         return xm_no_memory(err, "a mesh");
     g->comm = MPI_COMM_NULL;
-    const enum xm_status s = fill(g, err);
-    if (s == XM_OK)
-        *out = &g->base;
-    else
+    enum xm_status s = make_comm(g, members, err);
+    const bool is_member = g->comm != MPI_COMM_NULL;
+    if (s == XM_OK && is_member)
+        s = fill(g, err);
+    *out = s == XM_OK && is_member ? &g->base : NULL;
+    if (!*out)
         free_group(&g->base);
     return s;
 }

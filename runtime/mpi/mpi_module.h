@@ -13,7 +13,8 @@
 /* The functions of collective_mpi.h. */
 struct xm_mpi_module {
     const char *version; /* XM_VERSION of the module's build; must be equal */
-    enum xm_status (*create)(struct xm_collective **out, struct xm_error *err);
+    enum xm_status (*create)(const bool *members, struct xm_collective **out,
+                             struct xm_error *err);
     void (*free)(struct xm_collective *c);
     void (*end)(int exit_code);
 };

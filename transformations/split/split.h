@@ -38,7 +38,7 @@ extern "C" {
 #define XM_SHOWN_BEHIND   " behind "
 
 struct xm_split_wish {
-    uint32_t ranks; /* 2 to XM_MOST_RANKS */
+    uint32_t ranks; /* 1 to XM_MOST_RANKS; 1: nothing is split or exchanged */
     /* [ranks], each > 0, relative sizes of the parts; NULL: equal */
     const double *shares;
     double read_rate;      /* bytes of weights that a rank reads a second, > 0  */
@@ -96,6 +96,21 @@ void xm_split_print_kinds(const struct xm_split *s, struct xm_strbuf *out);
 enum xm_status xm_split_part(const struct xm_split *s, struct xm_collective *c,
                              struct xm_mapping *owner, struct xm_graph **out,
                              struct xm_error *err);
+
+/* Results for ranks that have no part of the model. Ranks are numbered as in `c`, to which all
+ * belong, with and without a part. `whole` is the graph that was split.
+ *
+ * Adds to the part of one rank that it sends each result of `whole` to the ranks r with
+ * takes[r]. */
+enum xm_status xm_split_give_results(const struct xm_graph *whole, struct xm_graph *part,
+                                     struct xm_collective *c, const bool *takes,
+                                     struct xm_error *err);
+/* Makes the graph of a rank without a part, which receives each result from rank `from`. `owner` as
+ * for xm_split_part. */
+enum xm_status xm_split_take_results(const struct xm_graph *whole,
+                                     struct xm_collective *c, uint32_t from,
+                                     struct xm_mapping *owner, struct xm_graph **out,
+                                     struct xm_error *err);
 
 /* Copies the original graph and adds every exchanged value as a result after its own. */
 enum xm_status xm_split_whole(const struct xm_split *s, struct xm_mapping *owner,

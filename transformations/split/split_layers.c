@@ -244,7 +244,7 @@ list_exchanges(struct xm_split *s, struct xm_error *err)
         const struct xm_value *v = n->op == XM_OP_RESULT ? xm_in(n, 0) : NULL;
         const struct xm_exchange e = {XM_EXCHANGE_PASS, v, n,
                                       v ? xm_split_token_bytes(v) : 0};
-        if (v && s->stage[v->node->id] != XM_EVERY_RANK)
+        if (v && s->stage[v->node->id] != XM_EVERY_RANK && s->wish.ranks > 1)
             XM_TRY(xm_split_note(s, &e, err));
     }
     return XM_OK;
@@ -298,30 +298,10 @@ failure(const struct part *p)
     return xm_fail(p->err, e->status != XM_OK ? e->status : XM_INVALID, "%s", e->text);
 }
 
-static enum xm_status
-send(struct part *p, struct xm_builder *b, const struct xm_value *v, uint32_t rank)
-{
-    const union xm_attr attr = {.collective = {.of = p->to, .peer = rank}};
-    struct xm_value *x = &p->copy[v->node->id]->out[v->index];
-    return xm_op_build(b, XM_OP_SEND, &attr, &x, 1) ? XM_OK : failure(p);
-}
-
-/* Adds a node that receives v from its rank; NULL: a failure in p->g->err. */
 static struct xm_value *
-receive(struct part *p, struct xm_builder *b, const struct xm_value *v)
+copy_of(const struct part *p, const struct xm_value *v)
 {
-    struct xm_dim d[XM_MAX_RANK];
-    const struct xm_shape *s = &v->type.shape;
-    const union xm_attr attr = {.collective = {.of = p->to,
-                                               .peer = p->s->stage[v->node->id],
-                                               .element = v->type.element}};
-    for (uint32_t i = 0; i < s->rank; i++)
-        d[i] = xm_dim_import(&p->g->dims, s->dim[i]);
-    struct xm_value *shape = xm_shape_value(b, XM_I64, d, (int)s->rank);
-    struct xm_value *y = xm_op_build(b, XM_OP_RECEIVE, &attr, &shape, 1);
-    if (y)
-        y->stored = v->stored;
-    return y;
+    return &p->copy[v->node->id]->out[v->index];
 }
 
 /* Adds, before the rank's first node, receive nodes for all values of earlier ranks that it reads,
@@ -336,9 +316,8 @@ receive_all(struct part *p, struct xm_node *first)
         for (uint32_t i = 0; i < n->n_out && stage < p->to->rank; i++) {
             if (!reader_on(p->s, &n->out[i], p->to->rank))
                 continue;
-            p->arrived[n->id + i] = receive(p, &b, &n->out[i]);
-            if (!p->arrived[n->id + i])
-                return failure(p);
+            XM_TRY(xm_split_add_receive(&b, p->to, &n->out[i], stage,
+                                        &p->arrived[n->id + i], p->err));
         }
     }
     return XM_OK;
@@ -354,7 +333,8 @@ send_all(struct part *p, struct xm_node *last)
         for (uint32_t i = 0; i < n->n_out && p->s->stage[n->id] == p->to->rank; i++) {
             for (uint32_t r = p->to->rank + 1; r < p->to->ranks; r++) {
                 if (reader_on(p->s, &n->out[i], r))
-                    XM_TRY(send(p, &b, &n->out[i], r));
+                    XM_TRY(
+                        xm_split_add_send(&b, p->to, copy_of(p, &n->out[i]), r, p->err));
             }
         }
     }
@@ -371,13 +351,12 @@ share_result(struct part *p, const struct xm_node *result)
     const uint32_t stage = p->s->stage[v->node->id];
     for (uint32_t r = 0; r < p->to->ranks && stage == p->to->rank; r++) {
         if (r != stage)
-            XM_TRY(send(p, &b, v, r));
+            XM_TRY(xm_split_add_send(&b, p->to, copy_of(p, v), r, p->err));
     }
     if (stage == p->to->rank || stage == XM_EVERY_RANK)
         return XM_OK;
-    struct xm_value *y = receive(p, &b, v);
-    if (!y)
-        return failure(p);
+    struct xm_value *y;
+    XM_TRY(xm_split_add_receive(&b, p->to, v, stage, &y, p->err));
     xm_node_set_in(copy, 0, y);
     return XM_OK;
 }
@@ -407,9 +386,7 @@ made_here(const struct xm_value *v, void *ctx, struct xm_error *err)
     const struct part *p = ctx;
     const uint32_t stage = p->s->stage[v->node->id];
     (void)err;
-    return stage == p->to->rank || stage == XM_EVERY_RANK
-               ? &p->copy[v->node->id]->out[v->index]
-               : NULL;
+    return stage == p->to->rank || stage == XM_EVERY_RANK ? copy_of(p, v) : NULL;
 }
 
 static enum xm_status
@@ -439,17 +416,6 @@ convert(struct part *p)
     return xm_graph_infer(p->g) == XM_OK ? XM_OK : failure(p);
 }
 
-static bool
-has_state(const struct xm_graph *g)
-{
-    xm_for_each_node(n, g)
-    {
-        if (xm_op_info(n->op)->flags & XM_OPF_STATE)
-            return true;
-    }
-    return false;
-}
-
 enum xm_status
 xm_split_layers_part(const struct xm_split *s, struct xm_collective *c,
                      struct xm_mapping *owner, struct xm_graph **out,
@@ -464,7 +430,7 @@ xm_split_layers_part(const struct xm_split *s, struct xm_collective *c,
         p.copy && p.arrived ? convert(&p) : xm_no_memory(err, "a rank's graph");
     xm_free(p.copy);
     xm_free(p.arrived);
-    p.g->counts_positions = has_state(s->g);
+    p.g->counts_positions = xm_split_has_state(s->g);
     if (status == XM_OK)
         *out = p.g;
     else

@@ -528,8 +528,8 @@ mend(struct xm_split *s, struct xm_layout *in, struct xm_layout *out,
 static enum xm_status
 check_wish(const struct xm_split_wish *w, struct xm_error *err)
 {
-    if (w->ranks < 2 || w->ranks > XM_MOST_RANKS)
-        return xm_fail(err, XM_INVALID, "a model is split over 2 to %d devices, found %u",
+    if (w->ranks < 1 || w->ranks > XM_MOST_RANKS)
+        return xm_fail(err, XM_INVALID, "a model is split over 1 to %d devices, found %u",
                        XM_MOST_RANKS, w->ranks);
     for (uint32_t r = 0; r < w->ranks && w->shares; r++) {
         if (!(w->shares[r] > 0.0) || !isfinite(w->shares[r]))

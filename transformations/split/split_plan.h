@@ -13,6 +13,8 @@
 extern "C" {
 #endif
 
+struct xm_builder;
+
 enum { XM_NO_CLASS = UINT32_MAX, XM_EVERY_RANK = UINT32_MAX };
 
 /* The layout in which a value is computed; for split values, along which dimension and with which
@@ -88,6 +90,14 @@ struct xm_value *xm_split_copied(const struct xm_value *v, void *ctx,
 enum xm_status xm_split_show(const struct xm_split *s, struct xm_graph *part,
                              xm_split_copy_fn exchanged, xm_split_copy_fn inner,
                              void *ctx, struct xm_error *err);
+/* split_results.c: add a node that sends value x to a rank, or one that receives a value like v
+ * from a rank, as ranks are numbered in c. */
+enum xm_status xm_split_add_send(struct xm_builder *b, struct xm_collective *c,
+                                 struct xm_value *x, uint32_t rank, struct xm_error *err);
+enum xm_status xm_split_add_receive(struct xm_builder *b, struct xm_collective *c,
+                                    const struct xm_value *v, uint32_t rank,
+                                    struct xm_value **out, struct xm_error *err);
+bool xm_split_has_state(const struct xm_graph *g);
 /* Bytes of a value for one token, as f32. */
 uint64_t xm_split_token_bytes(const struct xm_value *v);
 

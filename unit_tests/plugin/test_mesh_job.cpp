@@ -319,7 +319,7 @@ class MeshJob : public testing::Test
         for (uint32_t r = 0; r < RANKS; r++) {
             xm_mesh &m = mesh[r];
             part[r].base = {&part_ops, 1};
-            part[r].end = m.end[0] = &job.end[r].base;
+            part[r].end = m.end[0] = m.job = &job.end[r].base;
             m.base = {&mesh_ops, 1};
             m.n = 1;
             m.rank[0] = &part[r].base;

@@ -5,6 +5,7 @@
 #ifndef XM_UNIT_TESTS_SPLIT_SPLIT_TEST_H
 #define XM_UNIT_TESTS_SPLIT_SPLIT_TEST_H
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>

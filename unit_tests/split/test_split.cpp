@@ -351,7 +351,7 @@ TEST(Split, WishesOutOfRangeAreSentences)
 {
     const Graph g = parse("%0 = parameter f32[2] name=\"x\"\nresult %0");
     const double none[] = {1, 0};
-    xm_split_wish few = tensor(1), many = tensor(65), nothing = tensor(2, none),
+    xm_split_wish few = tensor(0), many = tensor(65), nothing = tensor(2, none),
                   slow = tensor(2);
     slow.link_rate = 0;
     for (const xm_split_wish &w : {few, many, nothing, slow}) {
@@ -452,6 +452,115 @@ TEST(Split, ASharedExpertIsCutOrOnTheFirstRank)
         EXPECT_EQ(experts_of(s, 1, 2).shared, cut ? 1 : 0) << inter;
         expect_whole_in_all_ways(lines, by_expert);
     }
+}
+
+// ---- ranks without a part -------------------------------------------------------------------
+
+// The parts of the ranks of a job in which some are idle: the others exchange values in a group of
+// their own, and the first of them sends the results to the idle ones.
+struct JobParts {
+    xm_rank_group *job, *working;
+    std::vector<Graph> list;
+    std::vector<xm_collective *> end; // nullptr: the rank is idle
+
+    JobParts(const Graph &g, const Split &s, const std::vector<bool> &is_idle)
+    {
+        const uint32_t ranks = (uint32_t)is_idle.size();
+        bool takes[XM_MOST_RANKS] = {};
+        uint32_t n = 0, first = ranks;
+        for (uint32_t r = 0; r < ranks; r++) {
+            takes[r] = is_idle[r];
+            n += !takes[r];
+            first = !takes[r] && first == ranks ? r : first;
+        }
+        job = xm_shared_group_create(ranks);
+        working = xm_shared_group_create(n);
+        n = 0;
+        for (uint32_t r = 0; r < ranks; r++) {
+            xm_collective *c = xm_rank_group_rank(job, r);
+            xm_graph *part = nullptr;
+            xm_error err = {};
+            end.push_back(takes[r] ? nullptr : xm_rank_group_rank(working, n++));
+            EXPECT_EQ(takes[r]
+                          ? xm_split_take_results(g.get(), c, first, nullptr, &part, &err)
+                          : xm_split_part(s.get(), end[r], nullptr, &part, &err),
+                      XM_OK)
+                << err.text;
+            if (r == first) {
+                EXPECT_EQ(xm_split_give_results(g.get(), part, c, takes, &err), XM_OK)
+                    << err.text;
+            }
+            EXPECT_EQ(xm_graph_validate(part, nullptr, &err), XM_OK) << err.text;
+            list.emplace_back(part);
+        }
+    }
+    ~JobParts()
+    {
+        xm_rank_group_free(job);
+        xm_rank_group_free(working);
+    }
+};
+
+static void
+expect_results_on_idle_ranks(const Graph &g, Wish wish, const std::vector<bool> &is_idle)
+{
+    const auto n = (uint32_t)std::count(is_idle.begin(), is_idle.end(), false);
+    const Split s = plan(g, wish(n, nullptr));
+    const JobParts p(g, s, is_idle);
+    const Run whole = evaluate(g.get(), 1);
+    std::vector<Run> runs(is_idle.size());
+    std::vector<std::thread> threads;
+    for (size_t r = 0; r < is_idle.size(); r++)
+        threads.emplace_back([&, r] { runs[r] = evaluate(p.list[r].get(), 1); });
+    for (std::thread &t : threads)
+        t.join();
+    for (size_t r = 0; r < is_idle.size(); r++) {
+        expect_equal(whole, runs[r], print(p.list[r].get()));
+        xm_for_each_node(node, p.list[r].get())
+        {
+            const bool is_light = node->op == XM_OP_PARAMETER ||
+                                  node->op == XM_OP_SHAPE_VALUE ||
+                                  node->op == XM_OP_RECEIVE || node->op == XM_OP_RESULT;
+            EXPECT_TRUE(!is_idle[r] || is_light) << print(p.list[r].get());
+        }
+    }
+}
+
+// They have neither weights nor states, but the same results and positions.
+TEST(Split, ARankWithoutAPartGetsTheResults)
+{
+    const Graph one = parse(layer_of("4", "64")), two = parse(feed_forward(R"(
+        %5 = tanh %0
+        result %4
+        result %5)"));
+    for (const std::vector<bool> &is_idle : std::vector<std::vector<bool>>{
+             {false, true}, {true, false, false}, {false, true, false, true}}) {
+        for (const Wish wish : {tensor, by_expert, by_layer})
+            expect_results_on_idle_ranks(one, wish, is_idle);
+        expect_results_on_idle_ranks(two, tensor, is_idle);
+    }
+    const JobParts p(one, plan(one, tensor(1)), {false, true});
+    EXPECT_TRUE(p.list[1]->counts_positions);
+    EXPECT_TRUE(exchanges(plan(one, tensor(1))).empty());
+    EXPECT_TRUE(exchanges(plan(one, by_layer(1, nullptr))).empty());
+}
+
+// A check adds results to the parts, which idle ranks do not have.
+TEST(Split, ARankWithoutAPartGetsOnlyTheModelsResults)
+{
+    const Graph g = parse(layer_of("4", "64"));
+    xm_split_wish wish = tensor(2);
+    wish.shows_exchanges = true;
+    const JobParts p(g, plan(g, wish), {false, false, true});
+    const auto count = [&](size_t rank, xm_op op) {
+        int n = 0;
+        xm_for_each_node(node, p.list[rank].get()) n += node->op == op;
+        return n;
+    };
+    EXPECT_GT(count(0, XM_OP_RESULT), 1);
+    EXPECT_EQ(count(0, XM_OP_SEND), 1);
+    EXPECT_EQ(count(1, XM_OP_SEND), 0);
+    EXPECT_EQ(count(2, XM_OP_RECEIVE), 1);
 }
 
 // ---- layers ---------------------------------------------------------------------------------
