@@ -13,6 +13,7 @@
 #include "runtime/util/log.h"
 #include "runtime/util/number.h"
 #include "runtime/util/strbuf.h"
+#include "runtime/util/unfinished.h"
 
 /* The module of MPI. It is opened once and never closed, because MPI's libraries do not survive
  * that. */
@@ -112,11 +113,19 @@ open_module(void)
         mpi.module = m;
 }
 
+/* Another process is lost, and this one ends. */
+static void
+say_lost(const char *sentence)
+{
+    xm_log(XM_LOG_ERROR, "%s", sentence);
+    xm_unfinished_remove();
+}
+
 enum xm_status
 xm_mpi_create(const bool *members, struct xm_collective **out, struct xm_error *err)
 {
     pthread_once(&mpi.once, open_module);
-    return mpi.module ? mpi.module->create(members, out, err)
+    return mpi.module ? mpi.module->create(members, say_lost, out, err)
                       : xm_fail(err, mpi.err.status, "%s", mpi.err.text);
 }
 

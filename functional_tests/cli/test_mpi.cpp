@@ -380,6 +380,43 @@ TEST_F(Mpi, OneThatIsKilledEndsAll)
     }
 }
 
+/* A stopped process looks like one whose machine was cut off: MPI waits for it forever. The first
+ * of the others says so. A process that is not stopped for long, and one that is stopped while
+ * nobody watches, go on. */
+TEST_F(Mpi, OneThatIsStoppedEndsAll)
+{
+    const auto stop = [&](const std::string &how, int rank, const char *timeout,
+                          const Words &more, const char *split) {
+        Settings s =
+            job_with(folder, "{ sleep 2; kill -STOP $$; " + how + "; } &", 3, rank);
+        if (timeout)
+            s.push_back(std::string("XM_RANK_TIMEOUT=") + timeout);
+        return run(generation(qwen, more, split), s);
+    };
+    const Words endless = {"--ignore-eos", "-n", "100000", "-c", "200000"};
+    for (const auto &[split, rank, timeout, seconds] :
+         {std::tuple("tensor", 1, (const char *)nullptr, "3"),
+          {"layer", 0, "1.5", "1.5"}}) {
+        const Outcome o = stop(":", rank, timeout, endless, split);
+        EXPECT_EQ(o.code, 1);
+        const std::string sentence =
+            "xemoe: error: rank " + std::to_string(rank) +
+            " has sent no sign of life for " + seconds +
+            " s: its process is stopped, or the link to its machine is cut";
+        EXPECT_EQ(count(o.err, sentence), 1u) << o.err;
+    }
+    const Words longer = {"-n", "1500", "-c", "2000", "--ignore-eos"};
+    for (const auto &[how, timeout] :
+         {std::pair("sleep 1; kill -CONT $$", (const char *)nullptr),
+          {"sleep 4; kill -CONT $$", "0"}}) {
+        const Outcome o = stop(how, 1, timeout, longer, "tensor");
+        EXPECT_EQ(o.code, 0) << o.err;
+        EXPECT_EQ(Json(o.out).ids("/ids").size(), 1500u);
+    }
+    EXPECT_NE(stop(":", 1, "x", {}, "tensor").err.find("XM_RANK_TIMEOUT takes a number"),
+              std::string::npos);
+}
+
 /* A process that ends early, here because it generates fewer tokens, fails the job: the other
  * process does not wait for it. */
 TEST_F(Mpi, OneThatEndsEarlyEndsAll)

@@ -66,6 +66,7 @@ const struct xm_cli_fact xm_cli_environment[] = {
     { "XM_DUMP",         "a folder to which the graph is written after each pass that changed it, as text and for Graphviz" },
     { "XM_FORCE",        "step=variant: use this kernel variant for this step; a family (ref, vec, gen, sg, host, onednn): use its kernels wherever they can run; a number N: use the Nth kernel that each step can use, or its last one" },
     { "XM_SUB_DEVICES",  "N: split a processor into N devices, CPU.0 to CPU.N-1, each with its share of the cores; for meshes (docs/mesh.md)" },
+    { "XM_RANK_TIMEOUT", "seconds without a sign of life from another process of an MPI job after which the job ends (3); 0: no limit, for example for a debugger. That of the first process holds for all" },
     { "XM_DEVICE_AS",    "a chip (tgl, mtl_u, …) whose facts replace those of the device: configuration rules see the chip, but the real device runs" },
     { "XM_NUMERICS",     "bf16: round embeddings, router inputs and per-layer embeddings, as training in bf16 does; f32: do not round. Not read by benchmark_app" },
     { "XM_TUNED_KERNELS", "NO: as the option --no-tune in each command. Not read by benchmark_app" },

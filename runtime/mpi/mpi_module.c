@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "runtime/mpi/mpi_group.h"
+#include "runtime/mpi/mpi_watch.h"
 #include "runtime/util/memory.h"
 
 /* Sent in place of a size. */
@@ -277,7 +278,8 @@ fill(struct xm_mpi_group *g, struct xm_error *err)
 }
 
 static enum xm_status
-create(const bool *members, struct xm_collective **out, struct xm_error *err)
+create(const bool *members, void (*say)(const char *sentence), struct xm_collective **out,
+       struct xm_error *err)
 {
     XM_TRY(start(err));
     struct xm_mpi_group *g = xm_calloc(1, sizeof(*g));
@@ -285,6 +287,8 @@ create(const bool *members, struct xm_collective **out, struct xm_error *err)
         return xm_no_memory(err, "a mesh");
     g->comm = MPI_COMM_NULL;
     enum xm_status s = make_comm(g, members, err);
+    if (s == XM_OK)
+        s = xm_mpi_watch_start(say, err);
     const bool is_member = g->comm != MPI_COMM_NULL;
     if (s == XM_OK && is_member)
         s = fill(g, err);

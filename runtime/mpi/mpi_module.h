@@ -10,11 +10,11 @@
 #define XM_MPI_MODULE        "libxemoe_mpi.so"
 #define XM_MPI_MODULE_SYMBOL "xm_mpi_module"
 
-/* The functions of collective_mpi.h. */
+/* The functions of collective_mpi.h. `say`: see xm_mpi_watch_start. */
 struct xm_mpi_module {
     const char *version; /* XM_VERSION of the module's build; must be equal */
-    enum xm_status (*create)(const bool *members, struct xm_collective **out,
-                             struct xm_error *err);
+    enum xm_status (*create)(const bool *members, void (*say)(const char *sentence),
+                             struct xm_collective **out, struct xm_error *err);
     void (*free)(struct xm_collective *c);
     void (*end)(int exit_code);
 };
