@@ -214,6 +214,17 @@ TEST_F(Mpi, AProcessWithoutAShareHasNothingToDo)
     EXPECT_EQ(facts("MESH:CPU(0,1)"), std::pair(0.0, 0.0));
 }
 
+/* The processes repeat the untimed run equally often, though each measures another time. */
+TEST_F(Mpi, IsMeasured)
+{
+    const Words words = {"bench",   "-m",     qwen, "--device", "CPU",
+                         "--split", "tensor", "-p", "4",        "-n",
+                         "4",       "-r",     "2",  "-o",       "json"};
+    const Outcome o = run(words, job(3));
+    ASSERT_EQ(o.code, 0) << o.err;
+    EXPECT_GT(Json(o.out).number("/1/avg_ts"), 0);
+}
+
 /* mpirun gives standard input to the first process, which passes prompt and lines to the others.
  * mpirun may lose parts of a text written in pieces, so the test reads JSON. */
 TEST_F(Mpi, TheFirstProcessReadsStandardInputForAll)

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "plugin/cli/bench_parts.h"
+#include "plugin/cli/job.h"
 #include "plugin/cli/kernels.h"
 #include "plugin/cli/tuner_process.h"
 #include "plugin/pipeline/token_runner.h"
@@ -257,6 +258,19 @@ wait_for_weights(struct run *r)
         nanosleep(&moment, NULL);
 }
 
+/* Replaces `own` by that of the first process: all processes of an MPI job must make the same runs,
+ * though a run takes another time in each. */
+static enum xm_status
+take_from_first(bool *own, struct xm_error *err)
+{
+    struct xm_strbuf text = {0};
+    xm_strbuf_add(&text, *own ? "yes" : "");
+    const enum xm_status s = xm_mpi_job_share(XM_OK, &text, err);
+    *own = text.n > 0;
+    xm_strbuf_free(&text);
+    return s;
+}
+
 /* Runs the test untimed, so that first launches' builds and allocations are not timed. Short runs
  * are repeated for a tenth of a second, because processors that were idle react slowly to each
  * launch until then. */
@@ -264,19 +278,22 @@ static enum xm_status
 warm_up(struct run *r, struct xm_error *err)
 {
     const double least_s = 0.1;
-    double spent_s = 0.0, last_s;
+    double spent_s = 0.0;
+    bool goes_on = true;
     XM_TRY(return_to_depth(r, err));
     if (r->args->no_warmup)
         return XM_OK;
     say(r, "warming up", 0);
-    do {
+    while (goes_on) {
         const double begin = xm_now();
         XM_TRY(return_to_depth(r, err));
         XM_TRY(feed_prompt(r, r->test->n_prompt, err));
         XM_TRY(feed_one_by_one(r, r->test->n_gen ? 1 : 0, err));
-        last_s = xm_now() - begin;
+        const double last_s = xm_now() - begin;
         spent_s += last_s;
-    } while (spent_s + last_s < least_s);
+        goes_on = spent_s + last_s < least_s;
+        XM_TRY(take_from_first(&goes_on, err));
+    }
     return XM_OK;
 }
 
