@@ -219,7 +219,7 @@ TEST_F(Mpi, IsMeasured)
 {
     const Words words = {"bench",   "-m",     qwen, "--device", "CPU",
                          "--split", "tensor", "-p", "4",        "-n",
-                         "4",       "-r",     "2",  "-o",       "json"};
+                         "2,3,4,5", "-r",     "1",  "-o",       "json"};
     const Outcome o = run(words, job(3));
     ASSERT_EQ(o.code, 0) << o.err;
     EXPECT_GT(Json(o.out).number("/1/avg_ts"), 0);

@@ -14,7 +14,7 @@
 namespace
 {
 
-enum { ROWS = 6, COLS = 2048 };
+enum { ROWS = 6, COLS = 8192 };
 
 class DevicePart : public testing::Test
 {
@@ -85,8 +85,11 @@ TEST_F(DevicePart, IsCopiedWhereItsRowsAreShortAndApart)
     EXPECT_TRUE(is_copied(columns));
     ASSERT_STREQ(xm_weight_slice_rows(&columns, 1, 4), nullptr);
     EXPECT_TRUE(is_copied(columns));
-    ASSERT_STREQ(xm_weight_slice_cols(&wide, 0, 1024), nullptr);
-    EXPECT_FALSE(is_copied(wide)) << "4 KiB of each row";
+    ASSERT_STREQ(xm_weight_slice_cols(&wide, 4096, 2048), nullptr);
+    EXPECT_TRUE(is_copied(wide)) << "8 KiB of each row";
+    wide = whole;
+    ASSERT_STREQ(xm_weight_slice_cols(&wide, 0, 4096), nullptr);
+    EXPECT_FALSE(is_copied(wide)) << "16 KiB of each row";
 }
 
 } // namespace
