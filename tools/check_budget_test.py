@@ -191,13 +191,13 @@ class Builds(unittest.TestCase):
     def test_a_sample_has_one_of_the_kernels_with_a_loop(self):
         tiles = [Build(f"{name}_dpas", "-DWEI=u4", chip) for chip in ("dg2", "lnl")
                  for name in ("linear_gemm", "moe_gemm_gate_up", "moe_gemm_down")]
-        taken = [budget.sample([*tiles, DECODE], seed) for seed in range(6)]
+        taken = [budget.sample([*tiles, DECODE], seed, set(), {}) for seed in range(6)]
         self.assertEqual({len(some) for some in taken}, {2})
         self.assertEqual({b for some in taken for b in some}, {*tiles, DECODE})
 
     def test_a_sample_has_each_row_once(self):
         everything = budget.builds()
-        taken = [budget.sample(everything, seed) for seed in range(len(budget.NAMES))]
+        taken = [budget.sample(everything, seed, set(), {}) for seed in range(len(budget.NAMES))]
         for some in taken:
             self.assertEqual(sorted((b.kernel, b.options) for b in some), sorted(self.of))
         self.assertEqual({b for some in taken for b in some if b.kernel.endswith("v_dpas")},
@@ -250,6 +250,44 @@ class Offline(unittest.TestCase):
         self.assertEqual(made, [1, 0, 0, 0, 0, 1, 1, 1, 1])
 
 
+class Changes(unittest.TestCase):
+    def kernels(self, folder, source, header="int b;\n"):
+        """Patches the folder of kernels: one kernel, k, with a header."""
+        path = Path(folder)
+        (path / "include").mkdir(exist_ok=True)
+        (path / "include/h.h").write_text(header)
+        (path / "k.cl").write_text('#include "h.h"\n' + source)
+        budget.offline.code_digest.cache_clear()
+        return mock.patch.object(budget.offline, "KERNELS", path)
+
+    def tearDown(self):
+        budget.offline.code_digest.cache_clear()
+
+    def test_of_code_and_includes_but_not_of_comments(self):
+        with tempfile.TemporaryDirectory() as folder:
+            table = Path(folder) / "table.txt"
+            self.assertEqual(budget.offline.changed([], table), set())
+            with self.kernels(folder, "int a; /* why */\n"):
+                self.assertEqual(budget.offline.changed(["k"], table), {"k"})
+                table.write_text("# compiler: 1\nk 1/2/3 -DA\n" + budget.offline.code_lines(["k"]))
+                self.assertEqual(budget.offline.changed(["k"], table), set())
+            for source, header, is_changed in (
+                    ("int  a; /* because */ // or\n", "int b;\n", False),
+                    ("int z;\n", "int b;\n", True), ("int a;\n", "int z;\n", True)):
+                with self.kernels(folder, source, header):
+                    self.assertEqual(bool(budget.offline.changed(["k"], table)), is_changed)
+
+    def test_a_sample_has_all_rows_of_a_changed_kernel_and_some_of_others(self):
+        rows = [DECODE._replace(options=f"-DGROUP={n}") for n in range(400)]
+        known = dict.fromkeys(rows[1:])
+        self.assertEqual(budget.sample(rows, 3, {DECODE.kernel}, known), rows)
+        some = budget.sample(rows, 3, set(), known)
+        self.assertIn(rows[0], some)  # not in the table
+        self.assertTrue(25 < len(some) < 80, len(some))
+        taken = {b for seed in range(8) for b in budget.sample(rows, seed, set(), known)}
+        self.assertEqual(taken, set(rows))
+
+
 class Program(unittest.TestCase):
     def check(self, **flags):
         """Returns exit code and output of a check in which every build gives the figures MADE."""
@@ -281,6 +319,13 @@ class Program(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("the table is of IGC 1, the compiler here is IGC 2", out)
         self.assertIn("--update", out)
+
+    def test_changed_code_fails_with_the_same_compiler(self):
+        with mock.patch.object(budget.offline, "changed", lambda kernels, table: set(kernels)):
+            code, out = self.check(table=("IGC 2", self.AS_MADE))
+            self.assertEqual(code, 1)
+            self.assertIn("the code of linear_gemv_dpas has changed since: --update", out)
+            self.assertEqual(self.check(table=("IGC 1", self.AS_MADE))[0], 0)
 
     def test_stale_rows_and_errors_fail(self):
         table = dict(self.AS_MADE)

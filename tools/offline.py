@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import zlib
 from collections import namedtuple
 from pathlib import Path
 
@@ -74,6 +75,36 @@ def seed():
     commit = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True,
                             text=True, cwd=ROOT).stdout
     return int(os.environ.get("XM_TEST_SEED") or str(int(commit or "1", 16)))
+
+
+# ---- what has changed since a table was written --------------------------------------------
+
+COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
+CODE_LINE = re.compile(r"^# code (\w+) (\w+)$", re.M)
+UNCHANGED_PARTS = 8  # a sample has one in as many builds of kernels that have not changed
+
+
+@functools.lru_cache(maxsize=None)
+def code_digest(kernel):
+    """Returns a hash of a kernel's code with its includes, without comments and white space."""
+    code = COMMENT.sub(" ", with_includes(KERNELS / f"{kernel}.cl", set()))
+    return hashlib.sha256(" ".join(code.split()).encode()).hexdigest()[:12]
+
+
+def code_lines(kernels):
+    """Returns the lines by which a table says of which code its figures are."""
+    return "".join(f"# code {k} {code_digest(k)}\n" for k in sorted(set(kernels)))
+
+
+def changed(kernels, table):
+    """Returns those kernels whose code is not that of which the file `table` has figures."""
+    known = dict(CODE_LINE.findall(table.read_text() if table.exists() else ""))
+    return {k for k in kernels if known.get(k) != code_digest(k)}
+
+
+def is_in_sample(build, number):
+    """Whether a sample has a build, a text, of a kernel that has not changed."""
+    return (zlib.crc32(build.encode()) // 7 + number) % UNCHANGED_PARTS == 0
 
 
 def cached(folder, parts, make):
