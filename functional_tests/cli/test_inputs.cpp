@@ -135,10 +135,11 @@ TEST(Arrays, AreRefusedInWordsWithoutTheirHeadersRemains)
     const Folder folder("arrays");
     const std::pair<const char *, std::string> files[] = {
         {"of type '<f8', expected", npy("<f8", "(3,)", 24)},
-        {"of shape (3, 1, 1), expected", npy("<i8", "(3, 1, 1)", 24)},
-        {"of shape (), expected", npy("<i8", "()", 8)},
-        {"of 9 x 9 elements with only 24 bytes", npy("<i8", "(9, 9)", 24)},
-        {"whose header has no", npy("<i8", "(3,)", 24).replace(12, 1, "_")},
+        {"has the shape (3, 1, 1), expected", npy("<i8", "(3, 1, 1)", 24)},
+        {"has the shape (), expected", npy("<i8", "()", 8)},
+        {"has 9 x 9 elements, but only 24 bytes", npy("<i8", "(9, 9)", 24)},
+        {"the header of the .npy file has no",
+         npy("<i8", "(3,)", 24).replace(12, 1, "_")},
     };
     for (const auto &[with, content] : files) {
         SCOPED_TRACE(with);

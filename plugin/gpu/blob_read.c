@@ -180,7 +180,8 @@ open_file(struct reader *r, const char *absolute, const char *relative,
     if (s == XM_OK || xm_file_mapping_open(absolute, out, &why) == XM_OK)
         return XM_OK;
     return xm_fail(r->err, why.status,
-                   "the compiled model needs a file that cannot be opened: %s", why.text);
+                   "the compiled model reads its weights from another file: %s",
+                   why.text);
 }
 
 static enum xm_status
