@@ -297,7 +297,7 @@ TEST(ServeOptions, AreRefusedByName)
          "option --host: there is no address 'no.such.host.invalid' to listen on",
          2},
         {{"-m", "/no/such/model", "--port", "0"},
-         "two models have the name 'model': name them with --alias",
+         "two models have the name 'model': give each its own with --alias",
          2},
         {{"--api-key-file", folder / "empty"}, "it contains no key", 3},
         {{"--api-key-file", folder / "nothing"}, "option --api-key-file: cannot open", 3},

@@ -241,7 +241,7 @@ TEST_F(Start, ChatIsReadyWhenItSaysSo)
 {
     if (!keeps_kernels())
         GTEST_SKIP() << "the driver keeps kernels in its own way";
-    Terminal t({"chat", "-m", model, "-n", "4", "--cache-dir="}, user);
+    Terminal t({"chat", "-m", model, "-n", "4", "--cache-dir=none"}, user);
     t.wait_for("Type a message", deadline_s);
     const size_t before = all_built(t.raw()).size();
     EXPECT_GT(before, 20u);

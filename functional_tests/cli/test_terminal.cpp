@@ -38,6 +38,23 @@ TEST(Terminal, ShowsWhatIsWaitedForAndWipesIt)
     EXPECT_EQ(t.text().find("reading"), std::string::npos) << t.text();
 }
 
+/* Without a driver for GPUs the first device, GPU, is the processor. */
+TEST(Terminal, SaysThatAProcessorTakesThePlaceOfAGpu)
+{
+    const std::string devices = run({"devices"}).out;
+    const bool is_first = devices.find("also named CPU") < devices.find("GPU.1");
+    for (const std::string device : {"GPU", "CPU"}) {
+        const Words words = {"generate", model, "-d", device, "-p", "a", "-n", "1"};
+        Terminal t(words);
+        EXPECT_EQ(t.finish(), 0) << t.raw();
+        EXPECT_EQ(t.text().find("there is no GPU with an OpenCL driver") !=
+                      std::string::npos,
+                  is_first && device == "GPU")
+            << t.text();
+        EXPECT_EQ(run(words).err, "") << "through a pipe nothing is said";
+    }
+}
+
 /* A progress line that wraps would leave its first part on the screen. */
 TEST(Terminal, ProgressFitsIntoANarrowTerminal)
 {

@@ -18,6 +18,7 @@
 #include "plugin/pipeline/embedder.h"
 #include "plugin/pipeline/prompt.h"
 #include "plugin/pipeline/token_runner.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "runtime/collective_mpi.h"
 #include "runtime/dry_run.h"
@@ -334,12 +335,18 @@ check_mesh(const char *device)
     struct xm_mesh_devices names;
     struct xm_error err = {0};
     const char *shares = device ? strchr(device, '(') : NULL;
-    /* (0,7;0,3): the decimal comma of some languages */
-    const bool has_commas = shares && (strchr(shares, ';') || strstr(shares, "0,"));
-    return read_mesh(device, &names, &err) == XM_OK
-               ? XM_EXIT_OK
-               : xm_cli_usage("option -d: %s%s", err.text,
-                              has_commas ? "; write '.' as the decimal point" : "");
+    if (read_mesh(device, &names, &err) == XM_OK)
+        return XM_EXIT_OK;
+    /* (0,7;0,3) or (0,7,0,3): the decimal comma of some languages */
+    size_t n_commas = 0, n_devices = 1;
+    for (const char *at = device; *at; at++) {
+        n_commas += *at == ',' && shares && at > shares;
+        n_devices += *at == ',' && shares && at < shares;
+    }
+    const bool has_decimal_commas =
+        shares && (strchr(shares, ';') || n_commas >= n_devices);
+    return xm_cli_usage("option -d: %s%s", err.text,
+                        has_decimal_commas ? "; write '.' as the decimal point" : "");
 }
 
 int
@@ -581,6 +588,16 @@ xm_cli_check_ranks(const struct xm_core *core, const char *device)
     return code;
 }
 
+/* Tells a person at a terminal that a processor runs the model although a GPU was asked for, which
+ * is also what no -d means: without a driver for GPUs, the first device is the processor. */
+static void
+say_processor(const char *device, const struct xm_device_info *found)
+{
+    const bool wants_gpu = !device || strncmp(device, "GPU", 3) == 0;
+    if (wants_gpu && xm_progress_is_shown() && found->kind == XM_DEVICE_CPU)
+        xm_say("there is no GPU with an OpenCL driver: the processor runs the model");
+}
+
 static int
 check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
              const char *cache_dir)
@@ -600,6 +617,8 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
         return code;
     if (xm_core_find(m->core, t->device, &plugin, &index, &err) != XM_OK)
         return xm_cli_no_device("-d", t->device, &err);
+    if (plugin->ops->info)
+        say_processor(t->device, plugin->ops->info(plugin, index));
     xm_cli_check_split(t->split, t->device);
     return xm_cli_check_ranks(m->core, t->device);
 }

@@ -28,6 +28,8 @@
 #include "runtime/util/new_file.h"
 #include "runtime/util/number.h"
 
+extern char **environ;
+
 struct args {
     const char *device, *output, *only;
     uint64_t limit; /* seconds for a part */
@@ -38,7 +40,7 @@ struct args {
 #define AT(member) offsetof(struct args, member)
 static const struct xm_cli_option options[] = {
     XM_CLI_GROUP("What is tested", "xemoe selftest -d GPU.1 --quick"),
-    { 'd', "device", XM_CLI_WORD,  AT(device), "NAME", "GPU (default), GPU.1; 'xemoe devices' lists them", "-dev", "GPU" },
+    { 'd', "device", XM_CLI_WORD,  AT(device), "NAME", "GPU (default), GPU.1, CPU; 'xemoe devices' lists them", "-dev", "GPU CPU" },
     { 0,   "quick",  XM_CLI_FLAG,  AT(quick),  NULL,   "check the results of only two weight formats, and measure no speed (takes two minutes)" },
     { 0,   "only",   XM_CLI_WORD,  AT(only),   "TEXT", "run only parts whose name contains this text, such as 'steps', 'q4_k' or 'speed'", NULL, NULL, xm_selftest_add_words },
     { 0,   "limit",  XM_CLI_COUNT, AT(limit),  "S",    "seconds after which a part is stopped (600)" },
@@ -52,9 +54,9 @@ static const struct xm_cli_option options[] = {
 struct selftest {
     struct args args;
     char folder[64];
-    struct xm_new_file file; /* the report's file */
     struct xm_json_out report;
     yyjson_mut_val *parts;
+    bool is_stopped;              /* before all parts have run */
     size_t n_wanted;              /* number of parts that --quick and --only select */
     size_t at;                    /* number of the current one, from 1 */
     size_t n_good, n_bad, n_left; /* number of parts by outcome; n_left: not run */
@@ -190,32 +192,53 @@ run_part(struct selftest *t, const struct xm_selftest_part *p, struct xm_error *
 
 /* ---- all of them ----------------------------------------------------------------------- */
 
+/* Sets a member of the report, which may have an earlier value. */
+static void
+put(struct xm_json_out *j, const char *key, yyjson_mut_val *value)
+{
+    j->failed |=
+        !j->doc || !yyjson_mut_obj_put(j->root, yyjson_mut_str(j->doc, key), value);
+}
+
+/* Writes the report of the parts that have run, in place of an earlier one. */
 static enum xm_status
 write_report(struct selftest *t, struct xm_error *err)
 {
     struct xm_strbuf text = {0};
     struct xm_json_out *j = &t->report;
     char *json = NULL;
-    xm_json_add_whole(j, NULL, "good", t->n_good);
-    xm_json_add_whole(j, NULL, "failed", t->n_bad);
-    xm_json_add_whole(j, NULL, "left_out", t->n_left);
+    put(j, "good", yyjson_mut_uint(j->doc, t->n_good));
+    put(j, "failed", yyjson_mut_uint(j->doc, t->n_bad));
+    put(j, "left_out", yyjson_mut_uint(j->doc, t->n_wanted - t->n_good - t->n_bad));
+    put(j, "stopped", yyjson_mut_bool(j->doc, t->is_stopped));
     if (!j->failed)
         json = xm_json_value_text(j->root);
     if (!json)
         return xm_no_memory(err, "the report");
     xm_strbuf_printf(&text, "%s\n", json);
     xm_free(json);
-    const enum xm_status s = xm_new_file_write(&t->file, &text, err);
+    const enum xm_status s = xm_write_text_file(t->args.output, &text, err);
     xm_strbuf_free(&text);
     return s;
 }
 
+/* Writes the report while parts are left, so that it is there if a driver freezes the computer. A
+ * pipe or device gets only the last report. */
+static enum xm_status
+write_early(struct selftest *t, struct xm_error *err)
+{
+    struct stat st;
+    const bool is_file = stat(t->args.output, &st) != 0 || S_ISREG(st.st_mode);
+    t->is_stopped = true;
+    return is_file ? write_report(t, err) : XM_OK;
+}
+
 static void
-print_end(const struct selftest *t, bool stopped)
+print_end(const struct selftest *t)
 {
     const size_t n = t->n_good + t->n_bad;
     struct xm_strbuf text = {0};
-    if (stopped)
+    if (t->is_stopped)
         xm_strbuf_printf(&text, "Stopped after %zu of %zu parts. ", n, n + t->n_left);
     else if (t->n_left)
         xm_strbuf_printf(
@@ -223,23 +246,46 @@ print_end(const struct selftest *t, bool stopped)
             "This is a dry run: nothing was executed, and %zu parts were skipped. ",
             t->n_left);
     xm_strbuf_printf(&text,
-                     "%zu of %zu parts passed. The report '%s' has all figures, but no "
+                     "%zu of %zu part%s passed. The report '%s' has all figures, but no "
                      "paths or names of your system.",
-                     t->n_good, n, t->args.output);
+                     t->n_good, n, xm_plural(n), t->args.output);
     xm_terminal_print_beside(stdout, xm_strbuf_text(&text), 0, 0,
                              xm_terminal_line(STDOUT_FILENO));
     printf("\n");
     xm_strbuf_free(&text);
 }
 
+/* Adds the settings from the environment: those of xemoe, without values that may be paths. */
+static void
+add_settings(struct xm_json_out *j)
+{
+    yyjson_mut_val *settings = xm_json_add_array(j, NULL, "settings");
+    for (size_t i = 0; environ[i]; i++) {
+        const char *text = environ[i];
+        if (strncmp(text, "XM_", 3) == 0)
+            xm_json_add_text(j, settings, NULL, text,
+                             strchr(text, '/') ? strcspn(text, "=") : strlen(text));
+    }
+}
+
+/* Begins the report and writes it, which fails if the file cannot be written. */
+static enum xm_status
+begin_report(struct selftest *t, struct xm_error *err)
+{
+    xm_json_begin(&t->report);
+    xm_json_add_text(&t->report, NULL, "program", "xemoe " XM_VERSION,
+                     strlen("xemoe " XM_VERSION));
+    xm_json_add_bool(&t->report, NULL, "dry_run", xm_dry_run());
+    xm_json_add_text(&t->report, NULL, "device", t->args.device, strlen(t->args.device));
+    add_settings(&t->report);
+    t->parts = xm_json_add_array(&t->report, NULL, "parts");
+    return write_early(t, err);
+}
+
 static enum xm_status
 run_all(struct selftest *t, struct xm_error *err)
 {
     enum xm_status s = XM_OK;
-    xm_json_add_text(&t->report, NULL, "program", "xemoe " XM_VERSION,
-                     strlen("xemoe " XM_VERSION));
-    xm_json_add_bool(&t->report, NULL, "dry_run", xm_dry_run());
-    t->parts = xm_json_add_array(&t->report, NULL, "parts");
     for (size_t i = 0; i < xm_selftest_n_parts; i++) {
         if (!xm_selftest_is_wanted(&xm_selftest_parts[i], t->args.quick, t->args.only))
             continue;
@@ -247,17 +293,19 @@ run_all(struct selftest *t, struct xm_error *err)
         if (s == XM_OK)
             s = run_part(t, &xm_selftest_parts[i], err);
         t->n_left += s != XM_OK;
+        if (s == XM_OK && t->at < t->n_wanted)
+            s = write_early(t, err);
     }
     xm_progress_clear();
     if (s != XM_OK && s != XM_CANCELLED)
         return s;
     struct xm_error why = {0};
-    xm_json_add_bool(&t->report, NULL, "stopped", s == XM_CANCELLED);
+    t->is_stopped = s == XM_CANCELLED;
     const enum xm_status written = write_report(t, &why);
     if (written != XM_OK)
         *err = why;
     else
-        print_end(t, s == XM_CANCELLED);
+        print_end(t);
     return written != XM_OK ? written : s;
 }
 
@@ -328,18 +376,13 @@ run(struct selftest *t, const struct xm_device_info *info)
     xm_cli_note_interrupt();
     for (size_t i = 0; i < XM_ARRAY_LEN(last_signals); i++)
         xm_cli_wake_on(last_signals[i], &came[i]);
-    xm_json_begin(&t->report);
-    enum xm_status s = xm_new_file_begin(&t->file, t->args.output, &err);
+    enum xm_status s = begin_report(t, &err);
     if (s == XM_OK)
         s = make_folder(t, &err);
     if (s == XM_OK) {
         print_beginning(t, info);
         s = run_all(t, &err);
     }
-    /* after Ctrl-C the report so far is kept */
-    const enum xm_status ended =
-        xm_new_file_end(&t->file, s == XM_CANCELLED ? XM_OK : s, &err);
-    s = ended != XM_OK ? ended : s;
     xm_json_end(&t->report);
     yyjson_doc_free(t->text);
     if (t->folder[0])

@@ -112,8 +112,8 @@ name_models(struct serving *s)
         for (size_t k = 0; k < i; k++) {
             const char *name = xm_strbuf_text(&s->names[i]);
             if (strcmp(xm_strbuf_text(&s->names[k]), name) == 0)
-                return xm_cli_usage("two models have the name '%s': name them with "
-                                    "--alias",
+                return xm_cli_usage("two models have the name '%s': give each its own "
+                                    "with --alias",
                                     name);
         }
     }

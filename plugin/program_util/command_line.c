@@ -428,7 +428,8 @@ take_operand(struct parse *p, const char *word)
     const struct xm_cli_spec *spec = p->spec;
     char *member = p->out + spec->operand_offset;
     if (!spec->operand || (is_operand_said(p) && !spec->operands_are_many))
-        return xm_fail(p->err, XM_INVALID, "'%.60s' is one word too many", word);
+        return xm_fail(p->err, XM_INVALID, "'%.60s%s' is one word too many", word,
+                       strlen(word) > 60 ? "…" : "");
     p->has_operand = true;
     if (!spec->operands_are_many)
         memcpy(member, &word, sizeof(word));

@@ -121,7 +121,7 @@ TEST_F(TextGrammar, AGrammarThatTheVocabularyCannotSpellFails)
     EXPECT_EQ(wish(g, {A, B}), XM_INVALID);
     EXPECT_STREQ(
         s.err.text,
-        "after 1 tokens of the text, the grammar allows no token of the vocabulary");
+        "after 1 token of the text, the grammar allows no token of the vocabulary");
 }
 
 TEST_F(TextGrammar, DrawnTextsMatchWithAndWithoutGuesses)
