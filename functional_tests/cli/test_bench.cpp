@@ -206,7 +206,7 @@ TEST_F(Bench, NumbersHaveAPointInACommaLocale)
 
 TEST_F(Bench, ATerminalShowsTheTableAndForAWhileWhatGoesOn)
 {
-    Terminal t(bench({"-p", "8", "-n", "2"}), {}, 140);
+    Terminal t(bench({"-p", "8", "-n", "2", "--device", "CPU"}), {}, 140);
     EXPECT_EQ(t.finish(), 0) << t.text();
     EXPECT_TRUE(contains(t.raw(), "test 1 of 2: pp8: warming up")) << t.raw();
     EXPECT_TRUE(contains(t.raw(), "test 2 of 2: tg2: run 2 of 2")) << t.raw();

@@ -437,7 +437,9 @@ TEST_F(List, RefusesWhatIsNoFolder)
     Outcome o = run({"list", root + "/none"});
     EXPECT_EQ(o.code, 3);
     EXPECT_TRUE(contains(o.err, "cannot read the folder")) << o.err;
-    EXPECT_EQ(run({"list", gguf}).code, 3);
+    o = run({"list", gguf});
+    EXPECT_EQ(o.code, 3);
+    EXPECT_TRUE(contains(o.err, "is a file, not a folder: 'xemoe info'")) << o.err;
     EXPECT_EQ(run({"list"}).code, 2);
     EXPECT_EQ(list({}, "nonsense").code, 2);
     EXPECT_EQ(run({"list", root, "-d", "GPU.77"}).code, 4);

@@ -223,6 +223,7 @@ INSTANTIATE_TEST_SUITE_P(CommandLine, SelftestMistakes, testing::Values(
     Mistake{"There", {"-o", "/dev/null"}, 2, "'/dev/null' exists already"},
     Mistake{"Folder", {"-o", "/nowhere/report.json"}, 3, "'/nowhere/report.json'"},
     Mistake{"Device", {"-d", "GPU.7"}, 4, "GPU.7"},
+    Mistake{"Mesh", {"-d", "CPU,CPU"}, 2, "option -d: selftest tests one device"},
     Mistake{"Limit", {"--limit", "0"}, 2, "--limit"}), mistake_name);
 /* clang-format on */
 

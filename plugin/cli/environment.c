@@ -4,6 +4,8 @@
  * with the same exit code. xm_cli_start has checked XM_DEBUG already. Variables that name files are
  * checked when the files are opened.
  */
+#include <sys/stat.h>
+
 #include "plugin/cli/commands.h"
 #include "runtime/config.h"
 #include "runtime/device_info.h"
@@ -26,6 +28,17 @@ check_properties(struct xm_error *err)
     return XM_OK;
 }
 
+static enum xm_status
+check_kernel_dir(struct xm_error *err)
+{
+    const char *dir = xm_env("XM_KERNEL_DIR");
+    struct stat st;
+    if (dir && (stat(dir, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return xm_fail(err, XM_INVALID, "XM_KERNEL_DIR: there is no folder '%.150s'",
+                       dir);
+    return XM_OK;
+}
+
 int
 xm_cli_check_environment(void)
 {
@@ -34,6 +47,7 @@ xm_cli_check_environment(void)
         xm_pipeline_check_environment,
         xm_device_check_environment,
         check_properties,
+        check_kernel_dir,
     };
     struct xm_error err = {0};
     for (size_t i = 0; i < XM_ARRAY_LEN(checks); i++) {

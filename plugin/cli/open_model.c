@@ -589,7 +589,8 @@ xm_cli_check_ranks(const struct xm_core *core, const char *device)
 }
 
 /* Tells a person at a terminal that a processor runs the model although a GPU was asked for, which
- * is also what no -d means: without a driver for GPUs, the first device is the processor. */
+ * is also what no -d means: without a driver for GPUs, the first device is the processor. For
+ * commands whose speed matters. */
 static void
 say_processor(const char *device, const struct xm_device_info *found)
 {
@@ -617,7 +618,7 @@ check_target(const struct xm_cli_model *m, const struct xm_cli_target *t,
         return code;
     if (xm_core_find(m->core, t->device, &plugin, &index, &err) != XM_OK)
         return xm_cli_no_device("-d", t->device, &err);
-    if (plugin->ops->info)
+    if (t->tunes && plugin->ops->info)
         say_processor(t->device, plugin->ops->info(plugin, index));
     xm_cli_check_split(t->split, t->device);
     return xm_cli_check_ranks(m->core, t->device);

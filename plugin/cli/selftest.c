@@ -426,6 +426,9 @@ xm_cli_selftest(int argc, char **argv)
     if (!t.args.force && access(t.args.output, F_OK) == 0)
         return xm_cli_usage("'%.150s' exists already: give another -o, or --force",
                             t.args.output);
+    if (t.args.device && strchr(t.args.device, ','))
+        return xm_cli_usage("option -d: selftest tests one device, found '%.150s'",
+                            t.args.device);
     if (xm_cli_find_chip(t.args.device, NULL, &info, &err) != XM_OK)
         return xm_cli_no_device("-d", t.args.device, &err);
     if (!t.args.device)
