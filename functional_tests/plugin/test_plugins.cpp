@@ -40,6 +40,9 @@ devices(const Core &core)
 /* Sanitizers keep freed libraries' memory for a while. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 const bool keeps_what_is_freed = true;
+#elif defined(__has_feature) /* Clang */
+const bool keeps_what_is_freed =
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
 #else
 const bool keeps_what_is_freed = false;
 #endif
