@@ -364,7 +364,7 @@ search(struct finding *f, bool is_glance)
     if (stat(f->root, &st) != 0)
         return xm_fail(f->err, errno == ENOENT ? XM_NOT_FOUND : XM_IO,
                        "cannot read the folder '%.250s': %s", f->root, strerror(errno));
-    if (!S_ISDIR(st.st_mode))
+    if (S_ISREG(st.st_mode))
         return xm_fail(f->err, XM_INVALID,
                        "'%.250s' is a file, not a folder: 'xemoe info' describes a model",
                        f->root);

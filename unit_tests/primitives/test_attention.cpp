@@ -166,7 +166,7 @@ TEST_F(Attention, MatrixEnginesRefuseWhatIsNotInTiles)
     good.element = good.k_cache = good.v_cache = XM_F16;
     EXPECT_EQ(row->refuses(&good), nullptr);
     const std::pair<const char *, void (*)(xm_attention_desc &)> wrong[] = {
-        {"of f16", [](xm_attention_desc &d) { d.element = XM_F32; }},
+        {"f16 queries", [](xm_attention_desc &d) { d.element = XM_F32; }},
         {"at most 16 bits", [](xm_attention_desc &d) { d.k_cache = XM_F32; }},
         {"at most 16 bits", [](xm_attention_desc &d) { d.v_cache = XM_F32; }},
         {"above 0", [](xm_attention_desc &d) { d.scale = -1.0f; }},
