@@ -172,12 +172,12 @@ xm_row_trial_is_lost(const struct xm_engine *engine, const struct xm_variant_tab
 /* ---- wrong results ------------------------------------------------------------------- */
 
 /* Several steps may have the row; they share the note. */
-void
+bool
 xm_row_keep_wrong(const struct xm_engine *engine, const struct xm_variant_table *table,
                   size_t row)
 {
     const char *name = table->rows[row].name;
-    (void)store(engine, note_name(wrong, name).text, name);
+    return store(engine, note_name(wrong, name).text, name);
 }
 
 bool

@@ -66,9 +66,9 @@ void xm_row_trials_open(const struct xm_engine *engine);
 bool xm_row_trial_is_lost(const struct xm_engine *engine,
                           const struct xm_variant_table *table, size_t row);
 
-/* Notes that a row computes wrong results on the device, with its driver and this version of
- * xemoe. */
-void xm_row_keep_wrong(const struct xm_engine *engine,
+/* Notes that a row computes wrong results on the device, with its driver and this version of xemoe.
+ * Returns whether the note is on disk. */
+bool xm_row_keep_wrong(const struct xm_engine *engine,
                        const struct xm_variant_table *table, size_t row);
 /* Returns whether there is such a note, for any class of problems. */
 bool xm_row_is_wrong(const struct xm_engine *engine, const struct xm_variant_table *table,

@@ -81,8 +81,8 @@ struct xm_bench_result {
     double best;       /* seconds of one run                   */
     double spent;      /* seconds of all runs except the first, which may build kernels */
     char kernels[512]; /* kernel names, separated by spaces */
-    bool
-        wrote_nothing; /* the first run left its results as they were; the status is XM_DEVICE */
+    /* the first run left its results as they were; the status is XM_DEVICE */
+    bool wrote_nothing;
 };
 /* Creates a problem on the device. `p` must outlive it. The caller destroys *out, also on
  * failure. */

@@ -10,6 +10,7 @@
 #include "plugin/program_util/command_line.h"
 #include "plugin/program_util/exit_codes.h"
 #include "plugin/program_util/interrupt.h"
+#include "plugin/program_util/lines.h"
 #include "plugin/program_util/progress.h"
 #include "primitives/measured_rows.h"
 #include "runtime/driver_files.h"
@@ -80,7 +81,7 @@ warn(void *ctx, const char *sentence)
 {
     (void)ctx;
     xm_progress_clear();
-    fprintf(stderr, "xemoe: %s\n", sentence);
+    xm_say("%s", sentence);
 }
 
 /* ---- the loop -------------------------------------------------------------------------- */

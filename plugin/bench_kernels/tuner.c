@@ -193,6 +193,7 @@ struct timing {
     float *expected; /* [n]; NULL: none yet */
     uint64_t n;
     bool are_reference, disagree;
+    uint32_t wrong; /* rows that have computed wrong results, one bit each */
 };
 
 static enum xm_status
@@ -228,14 +229,18 @@ run_reference(struct timing *g, struct xm_error *err)
 }
 
 static void
-note_wrong(const struct xm_tuner *t, const struct xm_variant_table *table, size_t row)
+note_wrong(struct timing *g, size_t row)
 {
+    const struct xm_tuner *t = g->tuner;
+    const struct xm_variant_table *table = g->job->table;
     char sentence[512];
-    xm_row_keep_wrong(t->engine, table, row);
+    g->wrong |= 1u << row;
+    const bool is_kept = xm_row_keep_wrong(t->engine, table, row);
     snprintf(sentence, sizeof(sentence),
-             "kernel '%s' computes wrong results on %s; other kernels are used from the "
-             "next start on; please report it with the output of 'xemoe selftest'",
-             table->rows[row].name, xm_engine_info(t->engine)->name);
+             "kernel '%s' computes wrong results on %s%s; please report it with the "
+             "output of 'xemoe selftest'",
+             table->rows[row].name, xm_engine_info(t->engine)->name,
+             is_kept ? "; other kernels are used from the next start on" : "");
     if (t->wrong)
         t->wrong(t->ctx, sentence);
 }
@@ -250,7 +255,7 @@ blame(struct timing *g, size_t row, struct xm_error *err)
     if (!g->are_reference)
         return XM_DEVICE; /* with the message of xm_bench_time */
     g->disagree = true;
-    note_wrong(g->tuner, g->job->table, row);
+    note_wrong(g, row);
     return xm_fail(err, XM_UNSUPPORTED, "the kernel writes no results");
 }
 
@@ -269,7 +274,7 @@ judge(struct timing *g, size_t row, struct xm_error *err)
         return XM_OK;
     g->disagree = true;
     if (g->are_reference && g->job->table->rows[row].family != XM_FAMILY_ANY)
-        note_wrong(g->tuner, g->job->table, row);
+        note_wrong(g, row);
     return xm_fail(err, XM_UNSUPPORTED, "the kernel computes other results than another");
 }
 
@@ -283,7 +288,7 @@ time_row(void *ctx, const struct xm_variant_table *table, size_t row, double hop
     struct xm_bench_result result;
     if (xm_row_trial_is_lost(t->engine, table, row))
         return xm_fail(err, XM_UNSUPPORTED, "a process ended while it timed this kernel");
-    if (xm_row_is_wrong(t->engine, table, row))
+    if ((g->wrong >> row & 1) || xm_row_is_wrong(t->engine, table, row))
         return xm_fail(err, XM_UNSUPPORTED, "this kernel has computed wrong results");
     if (!(t->budget > t->spent) || !goes_on(t, g->job, row))
         return xm_fail(err, XM_CANCELLED, "the time for measuring is over");

@@ -300,7 +300,7 @@ follow_rows(struct xm_cli_tuner *t, const char *what)
             xm_progress_show("%s: %s", what, text + 4);
         if (strncmp(text, "wrong ", 6) == 0) {
             xm_progress_clear();
-            fprintf(stderr, "xemoe: %s\n", text + 6);
+            xm_say("%s", text + 6);
         }
     }
     if (!has_ended && !t->is_over && !t->is_typed && !xm_cli_interrupted())

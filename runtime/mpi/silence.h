@@ -18,13 +18,13 @@ extern "C" {
 struct xm_silence {
     uint32_t ranks, own;
     double limit_s; /* a rank that is silent for longer is lost */
-    double
-        interval_s; /* between two calls of xm_silence_find, if this process is not delayed */
+    /* between two calls of xm_silence_find, if this process is not delayed */
+    double interval_s;
     double last; /* time of the last call; in the units of xm_now */
     double silent_s[XM_MOST_RANKS];
     bool is_heard[XM_MOST_RANKS]; /* since the last call of xm_silence_find */
-    bool has_ended
-        [XM_MOST_RANKS]; /* the rank has said so, and need not be heard any more */
+    /* the rank has said so, and need not be heard any more */
+    bool has_ended[XM_MOST_RANKS];
 };
 
 /* Begins at time `now`, in seconds. */
