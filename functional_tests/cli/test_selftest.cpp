@@ -86,7 +86,24 @@ TEST_F(Selftest, FindsWhatIsWrong)
     EXPECT_EQ(json.number("/failed"), 1);
     EXPECT_EQ(json.number("/parts/1/exit_code"), 5);
     EXPECT_GT(json.number("/parts/1/result/over"), 0);
+    EXPECT_EQ(json.text("/device"), "GPU");
+    EXPECT_TRUE(contains(report(), "\"XM_KERNEL_DIR\"")) << "without the path";
+    EXPECT_FALSE(contains(report(), kernels.path));
     EXPECT_TRUE(left_nothing());
+}
+
+/* As if a driver froze the computer: the report has the parts before. */
+TEST_F(Selftest, TheReportIsWrittenAfterEachPart)
+{
+    Terminal t(words({"--quick"}), {"TMPDIR=" + folder / "temporary"});
+    t.wait_for("steps, u4", 60);
+    t.signal(SIGKILL);
+    t.finish(60);
+    const Json json(report());
+    EXPECT_EQ(json.text("/parts/0/part"), "devices");
+    EXPECT_TRUE(yyjson_get_bool(json.at("/stopped")));
+    EXPECT_GE(json.number("/good"), 1);
+    EXPECT_EQ(json.number("/good") + json.number("/left_out"), 14);
 }
 
 /* A driver call fails: the part that fails names the call, also in the report. */
